@@ -1,6 +1,7 @@
 #!/bin/bash
 # Fuzzes what reads foreign bytes: scripts/fuzz.sh [seconds for each target] [seed] [target...]. Needs clang 14 or newer.
-# The target journal needs the whole library with sanitizers, so it is built, in build/fuzz-library, and run only if named.
+# The targets journal and frames need the whole library with sanitizers, so they are built, in build/fuzz-library, and run only if
+# named.
 # Prints the seed. What it finds lies in build/fuzz/found; repeat one with build/fuzz/tests/fuzz/fuzz_NAME FILE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,8 +20,10 @@ echo "seed $seed, $seconds s for each of: $targets"
 bad=0
 for target in $targets; do
     build=build/fuzz options=() run=()
-    if [ "$target" = journal ]; then
+    if [ "$target" = journal ] || [ "$target" = frames ]; then
         build=build/fuzz-library options=(-DDMATH_SANITIZE=address,undefined)
+    fi
+    if [ "$target" = journal ]; then
         run=(-detect_leaks=0 -entropic=0) # leaks: at the end, not behind each input, for its session goes on
     fi
     configure $build "${options[@]}"

@@ -138,7 +138,8 @@ typedef struct dmi_course_frame {
     dmi_frame head;
     uint32_t program;
     int32_t parts, steps;
-    uint64_t members; /* as of its runs */
+    int32_t operands, numbers; /* of the whole */
+    uint64_t members;          /* as of its runs */
 } dmi_course_frame;
 static inline const dmi_course_step *dmi_course_frame_steps(const dmi_course_frame *f)
 {
@@ -194,6 +195,15 @@ typedef struct dmi_until_frame {
     dmi_operand_ref operand[2];
     dmi_number number[5];
 } dmi_until_frame;
+
+/* --- frame.c */
+/* What is wrong with a frame by itself, of which so many bytes can be read; NULL: nothing. All that it holds
+ * lies within it then. */
+const char *dmi_frame_wrong(const dmi_frame *frame, int64_t room);
+/* Puts the frame at *at of a message of so many bytes into a command ring, and moves *at behind it. false: the
+ * ring is full, or *wrong says what is wrong with the frame. */
+bool dmi_frames_pass(dmi_ring_writer *ring, const char *message, int bytes, int *at, const char **wrong,
+                     const dmi_frame **passed);
 
 /* A layout spec as bytes: the struct, then workers[], then map[]. */
 static inline int64_t dmi_layout_spec_bytes(const dmi_layout_spec *spec)

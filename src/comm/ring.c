@@ -64,8 +64,8 @@ const dmi_frame *dmi_ring_peek(const dmi_hub *hub, uint64_t *cursor)
     while (*cursor != head) {
         const dmi_frame *frame =
             (const dmi_frame *)(const void *)(hub->ring->data + (*cursor & (hub->ring->size - 1)));
-        if (frame->kind != DMI_FRAME_PAD) {
-            return frame;
+        if (frame->kind != DMI_FRAME_PAD || dmi_frame_wrong(frame, (int64_t)(head - *cursor))) {
+            return frame; /* a pad that is wrong is for the reader to refuse */
         }
         *cursor += frame->bytes;
     }

@@ -146,6 +146,12 @@ static bool chunks_arrived(dmi_engine *e, dmi_queued_step *w)
         }
         MPI_Get_count(&status, MPI_BYTE, &bytes);
         m->poisoned = m->poisoned || bytes == 0;
+        if (bytes != 0 && bytes != chunk_bytes(w, m->done)) {
+            (void)dmi_fail(DM_ERR_TRANSPORT, "a payload of %d bytes has come where %d were to come", bytes,
+                           chunk_bytes(w, m->done));
+            lose_message(e, w);
+            return false;
+        }
         m->done++;
     }
     return !m->lost;

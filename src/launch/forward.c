@@ -48,6 +48,7 @@ struct dmi_forward {
     MPI_Request receive, acknowledge;
     dmi_ring_writer ring; /* of this host (not the master's) */
     bool stopped;         /* the STOP frame has passed */
+    bool refused;         /* a message was damaged */
     report incoming, outgoing;
     MPI_Request report_in, report_out; /* master; workers of other hosts */
     uint64_t reported_sync, reported_background, reported_failures;
@@ -184,30 +185,42 @@ static void note_forwarded(dmi_job *job)
     }
 }
 
+/* Nothing more is taken of a parent whose messages are damaged; the session has failed. */
+static bool refuse_message(dmi_job *job, const char *wrong)
+{
+    dmi_forward *f = job->forward;
+    dmi_log(DMI_LOG_ERROR, "a frame in a message from rank %d is damaged: %s; the session cannot go on",
+            f->parent, wrong);
+    f->in_at = f->in_bytes;
+    f->refused = true;
+    atomic_store(&dmi_hub_port(&job->hub, job->me)->broken, DM_ERR_TRANSPORT);
+    return true;
+}
+
 /* Moves frames from the parent into the command ring; acknowledges a message when all of it is in. */
 static bool serve_parent(dmi_job *job)
 {
     dmi_forward *f = job->forward;
     MPI_Status status;
     bool moved = false;
+    if (f->refused) {
+        return false;
+    }
     if (f->in_bytes == 0 && !f->stopped && tested(&f->receive, &status)) {
         DMI_MPI(MPI_Get_count(&status, MPI_BYTE, &f->in_bytes));
         f->in_at = 0;
         moved = true;
     }
     while (f->in_at < f->in_bytes) {
-        const dmi_frame *frame = (const dmi_frame *)(const void *)(f->in + f->in_at);
-        void *at = dmi_ring_reserve(&f->ring, frame->bytes);
-        if (!at) {
-            return moved;
+        const dmi_frame *frame = NULL;
+        const char *wrong = NULL;
+        if (!dmi_frames_pass(&f->ring, f->in, f->in_bytes, &f->in_at, &wrong, &frame)) {
+            return wrong ? refuse_message(job, wrong) : moved;
         }
-        memcpy(at, frame, frame->bytes);
         f->stopped = f->stopped || frame->kind == DMI_FRAME_STOP;
         if (frame->kind == DMI_FRAME_CANCEL) { /* workers may be busy with what comes before it */
             dmi_engine_cancel(&job->hub, ((const dmi_cancel_frame *)(const void *)frame)->until);
         }
-        f->in_at += (int)frame->bytes;
-        dmi_ring_publish(&f->ring, frame->bytes);
         moved = true;
     }
     if (f->in_bytes > 0) {
@@ -287,10 +300,19 @@ static bool take_late(dmi_job *job)
 static bool take_report(dmi_job *job)
 {
     dmi_forward *f = job->forward;
-    if (!tested(&f->report_in, MPI_STATUS_IGNORE)) {
+    MPI_Status from;
+    int bytes = 0;
+    if (!tested(&f->report_in, &from)) {
         return false;
     }
     const report *r = &f->incoming;
+    DMI_MPI(MPI_Get_count(&from, MPI_BYTE, &bytes));
+    if (bytes != report_bytes(job) || r->worker < 0 || r->worker >= job->workers) {
+        dmi_log(DMI_LOG_ERROR, "a report from rank %d is damaged and left out", from.MPI_SOURCE);
+        DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+                          &f->report_in));
+        return true;
+    }
     dmi_port *port = dmi_hub_port(&job->hub, r->worker);
     int64_t *tally = (int64_t *)(void *)&port->tally;
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
@@ -306,6 +328,7 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->now_peer, r->now_peer);
     atomic_store(&port->now_busy, r->now_busy);
     atomic_store(&port->now_flops, r->now_flops);
+    atomic_store(&port->now_bytes, r->now_bytes);
     atomic_store(&port->runs.command, r->run_command);
     atomic_store(&port->runs.step, r->run_step);
     atomic_store(&port->waits.command, r->wait_command);
@@ -328,7 +351,6 @@ static bool take_report(dmi_job *job)
     DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
                       &f->report_in));
     return true;
-    atomic_store(&port->now_bytes, r->now_bytes);
 }
 
 static bool progress(dmi_job *job)
@@ -396,6 +418,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
                   .now_peer = atomic_load(&port->now_peer),
                   .now_busy = atomic_load(&port->now_busy),
                   .now_flops = atomic_load(&port->now_flops),
+                  .now_bytes = atomic_load(&port->now_bytes),
                   .run_command = atomic_load(&port->runs.command),
                   .run_step = atomic_load(&port->runs.step),
                   .wait_command = atomic_load(&port->waits.command),
@@ -418,7 +441,6 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     f->behind = behind;
     const atomic_int_fast64_t *tally = (const atomic_int_fast64_t *)(const void *)&port->tally;
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
-                  .now_bytes = atomic_load(&port->now_bytes),
         r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
     }
     const atomic_int_fast64_t *usage = (const atomic_int_fast64_t *)(const void *)port->usage;

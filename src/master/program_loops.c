@@ -348,6 +348,8 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
     f->program = program;
     f->parts = r->pieces;
     f->steps = r->steps;
+    f->operands = r->p.operands;
+    f->numbers = r->p.numbers;
     f->members = dmi_program_members(&r->p);
     memcpy(f + 1, r->step, steps);
     dmi_frame_send(s);

@@ -109,7 +109,7 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         status = dmi_fail(DM_ERR_NOMEM, "an operand does not exist here");
     }
     if (status == DM_OK && !w->plans) {
-        status = dmi_plan_cache_create((int)w->config->plan_cache, dmi_plan_make, &w->plans);
+        status = dmi_plan_cache_create((int)w->config->plan_cache, w->plan, &w->plans);
     }
     if (status == DM_OK) {
         status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &plan, &reused);
@@ -157,7 +157,7 @@ static void check_skipped(dmi_worker *w, const dmi_op_frame *f)
     dmi_call call;
     dmi_plan *plan = NULL;
     dmi_instance *inst = dmi_instance_create(&w->engine, f->noperand, 0, NULL);
-    if (inst && make_call(w, f, &call, inst) && dmi_plan_make(&call, &w->profile, w->me, &plan) == DM_OK) {
+    if (inst && make_call(w, f, &call, inst) && w->plan(&call, &w->profile, w->me, &plan) == DM_OK) {
         assert(plan->nstep == 0);
     }
     dmi_plan_release(plan);
@@ -178,7 +178,7 @@ void dmi_dispatch_op(dmi_worker *w, const dmi_op_frame *f)
     if (status != DM_OK) {
         fail_unplanned(w, f, status);
         if (status == DM_ERR_NOMEM) { /* any other failure happens on all workers alike, so nobody waits */
-            dmi_worker_break(w);
+            dmi_worker_break(w, DM_ERR_NOMEM);
         }
         return;
     }

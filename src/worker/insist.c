@@ -21,9 +21,9 @@ dm_status dmi_insist(dmi_worker *w, dmi_attempt *attempt, const void *frame, voi
     return status;
 }
 
-void dmi_worker_break(dmi_worker *w)
+void dmi_worker_break(dmi_worker *w, dm_status status)
 {
     w->broken = true;
-    atomic_store(&w->engine.port->broken, DM_ERR_NOMEM);
+    atomic_store(&w->engine.port->broken, (int)status);
     dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
 }

@@ -47,6 +47,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
     w->config = config;
     w->profile = *profile;
     w->hub = *hub;
+    w->plan = dmi_plan_make;
     dmi_pool_config pool = {.ops = *slabs,
                             .slab_bytes = config->slab,
                             .limit_bytes = config->memory_limit,
@@ -59,7 +60,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
     }
     dm_status status = dmi_pool_create(&pool, &w->pool);
     if (status == DM_OK) {
-        status = dmi_plan_cache_create((int)config->plan_cache, dmi_plan_make, &w->plans);
+        status = dmi_plan_cache_create((int)config->plan_cache, w->plan, &w->plans);
     }
     if (status == DM_OK) {
         dmi_engine_config engine = {.me = me,
@@ -120,10 +121,10 @@ void dmi_publish_memory(dmi_worker *w)
     store_i64(&m[DMI_MEM_CALLS], s.slab_calls);
 }
 
-static bool take_frames(dmi_worker *w)
+bool dmi_worker_take_frames(dmi_worker *w)
 {
     bool moved = false;
-    for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping; i++) {
+    for (int i = 0; i < FRAMES_PER_LOOK && !w->stopping && !w->lost; i++) {
         if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT || w->run.deciding) {
             break;
         }
@@ -135,6 +136,11 @@ static bool take_frames(dmi_worker *w)
         const dmi_frame *frame = dmi_ring_peek(&w->hub, &w->cursor);
         if (!frame) {
             break;
+        }
+        const char *wrong = dmi_worker_frame_wrong(w, frame);
+        if (wrong) {
+            dmi_worker_refuse(w, frame, wrong);
+            return true;
         }
         dmi_dispatch(w, frame);
         dmi_ring_consume(&w->hub, w->me, &w->cursor, frame);
@@ -167,7 +173,7 @@ static bool look(dmi_worker *w)
     if (w->engine.gpu) {
         dmi_compute_enter(&w->engine);
     }
-    bool moved = take_frames(w);
+    bool moved = dmi_worker_take_frames(w);
     moved = dmi_engine_progress(&w->engine) || moved;
     bool told = dmi_engine_report_more(&w->engine);
     moved = told || moved;

@@ -9,18 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What this worker knows of a program. plan NULL: it is being received. */
-struct dmi_worker_program {
-    dmi_program p;
-    int arrays, calls; /* received */
-    int64_t run;       /* number of the next run */
-    int seeds, *seed;  /* [seeds] numbers that advance with it */
-    uint32_t group;    /* of its calls, if all have one; for the timeline */
-    bool skipped;      /* it takes no part */
-    dmi_plan *plan;
-    dmi_course course; /* of a program with loops, which has no plan of its own */
-};
-
 static void free_program(struct dmi_worker_program *program)
 {
     if (program) {
@@ -153,7 +141,7 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
 {
     (void)frame, (void)out;
     dmi_call call = dmi_program_call(&w->receiving->p, DMI_OP_program);
-    dm_status status = dmi_plan_make(&call, &w->profile, w->me, &w->receiving->plan);
+    dm_status status = w->plan(&call, &w->profile, w->me, &w->receiving->plan);
     if (status == DM_OK && !w->receiving->skipped) {
         dmi_worker_count_plan(w, false);
     }
@@ -178,6 +166,8 @@ static dm_status begin_course(dmi_worker *w, const void *frame, void *out)
     memcpy(c->step, dmi_course_frame_steps(f), (size_t)f->steps * sizeof *c->step);
     c->steps = f->steps;
     c->parts = f->parts;
+    program->p.operands = f->operands;
+    program->p.numbers = f->numbers;
     for (int i = 0; i < c->steps; i++) { /* loops that it need not follow */
         if (c->step[i].kind == DMI_COURSE_REPEAT && !dmi_worker_takes_part(w, c->step[i].members)) {
             c->step[i].times = 0;
@@ -236,7 +226,7 @@ static void receive(dmi_worker *w, dmi_attempt *attempt, const dmi_frame *frame)
                  (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
                  w->engine.port->host, dmi_error_text());
         dmi_engine_report(&w->engine, frame->command, status, text);
-        dmi_worker_break(w);
+        dmi_worker_break(w, DM_ERR_NOMEM);
     }
 }
 

@@ -129,7 +129,7 @@ void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
     }
     advance(r);
     if (atomic_load(&inst->failed) & DMI_FAILED_HERE) {
-        dmi_worker_break(w);
+        dmi_worker_break(w, DM_ERR_NOMEM);
     }
 }
 
@@ -148,7 +148,7 @@ void dmi_run_go_on(dmi_worker *w)
                  w->engine.port->host, dmi_error_text());
         dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
         w->run.on = false;
-        dmi_worker_break(w);
+        dmi_worker_break(w, DM_ERR_NOMEM);
         return;
     }
     w->run.at++;
@@ -177,7 +177,7 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
     }
     if (dmi_insist(w, keep_frame, f, NULL) != DM_OK) {
         dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
-        dmi_worker_break(w);
+        dmi_worker_break(w, DM_ERR_NOMEM);
         return;
     }
     w->run.course = dmi_program_course(w, f->program);

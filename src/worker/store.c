@@ -39,19 +39,22 @@ static void report(dmi_worker *w, const dmi_frame *head, const char *what, dm_st
 }
 
 /* For good, in spite of all: others have it, so this worker can take part in nothing any more. */
-static void give_up(dmi_worker *w, const dmi_frame *head, const char *what)
+static void give_up(dmi_worker *w, const dmi_frame *head, const char *what, dm_status status)
 {
-    report(w, head, what, DM_ERR_NOMEM);
-    dmi_worker_break(w);
+    report(w, head, what, status);
+    dmi_worker_break(w, status);
 }
 
 static dm_status make_spec(dmi_worker *w, const void *frame, void *out)
 {
     const dmi_layout_frame *f = frame;
     (void)out;
-    w->spec = w->spec ? w->spec : malloc((size_t)f->total);
-    return w->spec ? DM_OK
-                   : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
+    int64_t before = w->spec ? w->spec_bytes : 0;
+    char *grown = realloc(w->spec, (size_t)(before + f->bytes) +
+                                       1); /* by what has come, whatever the frame says of all */
+    w->spec_bytes = before;
+    w->spec = grown ? grown : w->spec;
+    return grown ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a layout of %lld bytes", (long long)f->total);
 }
 
 static dm_status make_layout(dmi_worker *w, const void *frame, void *out)
@@ -60,6 +63,10 @@ static dm_status make_layout(dmi_worker *w, const void *frame, void *out)
     dmi_layout_spec spec;
     (void)out;
     memcpy(&spec, w->spec, sizeof spec);
+    if (spec.nworkers < 0 || spec.map_count < 0 || dmi_layout_spec_bytes(&spec) != f->total || spec.ndim < 0 ||
+        spec.ndim > DM_MAX_DIMS || spec.session_workers != w->profile.workers) {
+        return dmi_fail(DM_ERR_TRANSPORT, "the layout is damaged");
+    }
     char *at = w->spec + sizeof spec;
     if (spec.workers) { /* pointers mean only "present" in the serialised form */
         spec.workers = (const int *)(void *)at;
@@ -69,13 +76,15 @@ static dm_status make_layout(dmi_worker *w, const void *frame, void *out)
     if (!grow(&w->layout, &w->layout_room, f->layout_id, sizeof *w->layout)) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the layout table");
     }
-    return dmi_layout_create(&spec, &w->layout[f->layout_id]);
+    dm_status status = dmi_layout_create(&spec, &w->layout[f->layout_id]);
+    w->layouts += status == DM_OK;
+    return status;
 }
 
 void dmi_store_layout(dmi_worker *w, const void *frame)
 {
     const dmi_layout_frame *f = frame;
-    w->spec_bytes = w->spec ? w->spec_bytes : 0;
+    w->spec_total = f->total;
     dm_status status = dmi_insist(w, make_spec, frame, NULL);
     if (status == DM_OK) {
         memcpy(w->spec + w->spec_bytes, f + 1, (size_t)f->bytes);
@@ -90,17 +99,17 @@ void dmi_store_layout(dmi_worker *w, const void *frame)
         w->spec = NULL;
     }
     if (status != DM_OK) {
-        give_up(w, &f->head, "layout");
+        give_up(w, &f->head, "layout", status);
     }
 }
 
-dmi_entry *dmi_store_find(dmi_worker *w, uint64_t id)
+dmi_entry *dmi_store_find(const dmi_worker *w, uint64_t id)
 {
     uint32_t slot = dmi_id_slot(id);
     return slot < w->entry_room ? w->entry[slot] : NULL;
 }
 
-static const dmi_layout *layout_of(const dmi_worker *w, uint32_t id)
+const dmi_layout *dmi_store_layout_of(const dmi_worker *w, uint32_t id)
 {
     return id < w->layout_room ? w->layout[id] : NULL;
 }
@@ -121,7 +130,7 @@ static dmi_entry *put_entry(dmi_worker *w, uint64_t id)
 static dm_status make_entry(dmi_worker *w, const void *frame, void *out)
 {
     const dmi_create_frame *f = frame;
-    dmi_entry *entry = layout_of(w, f->layout_id) ? put_entry(w, f->id) : NULL;
+    dmi_entry *entry = dmi_store_layout_of(w, f->layout_id) ? put_entry(w, f->id) : NULL;
     dmi_memory *memory = entry ? calloc(1, sizeof *memory) : NULL;
     if (memory) {
         entry->memory = memory;
@@ -138,10 +147,10 @@ static dm_status make_entry(dmi_worker *w, const void *frame, void *out)
 void dmi_store_create(dmi_worker *w, const void *frame)
 {
     const dmi_create_frame *f = frame;
-    const dmi_layout *layout = layout_of(w, f->layout_id);
+    const dmi_layout *layout = dmi_store_layout_of(w, f->layout_id);
     dmi_entry *entry = NULL;
     if (dmi_insist(w, make_entry, frame, &entry) != DM_OK) {
-        give_up(w, &f->head, "create");
+        give_up(w, &f->head, "create", DM_ERR_NOMEM);
         return;
     }
     dmi_memory *memory = entry->memory;
@@ -166,7 +175,8 @@ void dmi_store_create(dmi_worker *w, const void *frame)
 static dm_status make_view(dmi_worker *w, const void *frame, void *out)
 {
     const dmi_view_frame *f = frame;
-    dmi_entry *entry = dmi_store_find(w, f->base) && layout_of(w, f->layout_id) ? put_entry(w, f->id) : NULL;
+    dmi_entry *entry =
+        dmi_store_find(w, f->base) && dmi_store_layout_of(w, f->layout_id) ? put_entry(w, f->id) : NULL;
     *(dmi_entry **)out = entry;
     return entry ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a handle");
 }
@@ -175,10 +185,10 @@ void dmi_store_view(dmi_worker *w, const void *frame)
 {
     const dmi_view_frame *f = frame;
     const dmi_entry *base = dmi_store_find(w, f->base);
-    const dmi_layout *layout = layout_of(w, f->layout_id);
+    const dmi_layout *layout = dmi_store_layout_of(w, f->layout_id);
     dmi_entry *entry = NULL;
     if (dmi_insist(w, make_view, frame, &entry) != DM_OK) {
-        give_up(w, &f->head, "view");
+        give_up(w, &f->head, "view", DM_ERR_NOMEM);
         return;
     }
     entry->desc =

@@ -5,6 +5,7 @@
 #include "base/config.h"
 #include "comm/frames.h"
 #include "exec/engine.h"
+#include "plan/program.h"
 
 typedef struct dmi_entry { /* what a handle means here */
     dmi_desc desc;
@@ -54,13 +55,15 @@ typedef struct dmi_worker {
     dmi_hub hub;               /* own copy of the mapping's pointers */
     dmi_engine engine;
     dmi_pool *pool;
+    dmi_plan_maker *plan; /* dmi_plan_make, but in tests */
     dmi_plan_cache *plans;
     dmi_layout **layout;       /* [layout_room] by id */
     uint32_t layout_room;
     dmi_entry **entry;         /* [entry_room] by slot */
     uint32_t entry_room;
     char *spec;                /* a layout being received */
-    int64_t spec_bytes;
+    int64_t spec_bytes, spec_total;
+    uint32_t layouts;                    /* received: their ids count up */
     struct dmi_worker_program **program; /* [program_room] by number */
     uint32_t program_room;
     struct dmi_worker_program *receiving; /* NULL: none */
@@ -69,6 +72,7 @@ typedef struct dmi_worker {
     uint64_t dispatched;       /* last command taken from the command ring */
     int in_flight;             /* commands handed to the executor and not retired */
     bool stopping;
+    bool lost;                 /* a frame was damaged: where the next one begins, nobody knows */
     bool broken;               /* it has missed a command and takes no more */
     int64_t prepared;          /* for planted faults: commands it has tried to prepare */
     uint64_t sync_command;     /* last SYNC seen */
@@ -98,14 +102,22 @@ typedef dm_status dmi_attempt(dmi_worker *w, const void *frame, void *out);
  * and tries again. */
 DM_CHECKED dm_status dmi_insist(dmi_worker *w, dmi_attempt *attempt, const void *frame, void *out);
 /* The worker has missed a frame: all commands after it are lost to it, and the session learns it. */
-void dmi_worker_break(dmi_worker *w);
+void dmi_worker_break(dmi_worker *w, dm_status status);
+/* --- check.c */
+/* What is wrong with a frame of the command ring, by itself or because of what came before; NULL: nothing. */
+const char *dmi_worker_frame_wrong(const dmi_worker *w, const dmi_frame *frame);
+/* Takes no more frames; the session learns it. */
+void dmi_worker_refuse(dmi_worker *w, const dmi_frame *frame, const char *wrong);
+/* Takes frames of the command ring; true: there were some. */
+bool dmi_worker_take_frames(dmi_worker *w);
 /* --- store.c: handles, layouts, memory */
 void dmi_store_layout(dmi_worker *w, const void *frame);
 void dmi_store_create(dmi_worker *w, const void *frame);
 void dmi_store_view(dmi_worker *w, const void *frame);
 void dmi_store_destroy(dmi_worker *w, const void *frame);
 void dmi_store_poison(dmi_worker *w, const void *frame);
-dmi_entry *dmi_store_find(dmi_worker *w, uint64_t id);
+dmi_entry *dmi_store_find(const dmi_worker *w, uint64_t id);
+const dmi_layout *dmi_store_layout_of(const dmi_worker *w, uint32_t id); /* NULL: there is none */
 void dmi_store_clear(dmi_worker *w);
 void dmi_memory_unref(dmi_memory *memory);
 /* --- dispatch.c */
@@ -137,6 +149,17 @@ void dmi_run_go_on(dmi_worker *w);
 /* That look has ended. */
 void dmi_run_decided(dmi_worker *w, const dmi_instance *inst);
 /* --- programs.c */
+/* What this worker knows of a program. plan NULL: it is being received. */
+typedef struct dmi_worker_program {
+    dmi_program p;
+    int arrays, calls; /* received */
+    int64_t run;       /* number of the next run */
+    int seeds, *seed;  /* [seeds] numbers that advance with it */
+    uint32_t group;    /* of its calls, if all have one; for the timeline */
+    bool skipped;      /* it takes no part */
+    dmi_plan *plan;
+    dmi_course course; /* of a program with loops, which has no plan of its own */
+} dmi_worker_program;
 void dmi_program_receive(dmi_worker *w, const dmi_frame *frame); /* every PROGRAM frame but PROGRAM_RUN */
 /* The course of a program's runs. */
 const dmi_course *dmi_program_course(const dmi_worker *w, uint32_t program);

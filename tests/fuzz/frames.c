@@ -1,0 +1,339 @@
+/* Frames of the command ring: whatever bytes a worker gets, from its ring or from a message to its host, it
+ * obeys them or refuses them, and the session learns it. Frames are made of the input: mostly right ones in any
+ * order, of which some bytes, the length or the number are changed; some are raw, some come twice, some in a
+ * message. Plans are empty: what an operation does with its operands is the master's to check. */
+#include "fuzz.h"
+#include "master/session.h"
+#include "worker/worker.h"
+
+#include "ops/ops.h"
+
+enum {
+    WRONG_LENGTH = 1,
+    WRONG_NUMBER = 2,
+    RAW = 4,
+    TWICE = 8,
+    CHANGED = 16,
+    IN_A_MESSAGE = 32,
+    CUT = 64,
+    ROOM = 4096,
+    SLOTS = 12
+};
+
+typedef struct input {
+    const uint8_t *at;
+    size_t left;
+} input;
+
+static unsigned byte(input *in)
+{
+    if (in->left == 0) {
+        return 0;
+    }
+    in->left--;
+    return *in->at++;
+}
+
+static int below(input *in, int most)
+{
+    return (int)(byte(in) % (unsigned)most);
+}
+
+typedef union built {
+    dmi_frame head;
+    dmi_layout_frame layout;
+    dmi_create_frame create;
+    dmi_view_frame view;
+    dmi_destroy_frame destroy;
+    dmi_op_frame op;
+    dmi_program_frame program;
+    dmi_program_array_frame array;
+    dmi_program_run_frame run;
+    dmi_poison_frame poison;
+    dmi_cancel_frame cancel;
+    char bytes[ROOM];
+} built;
+
+static volatile unsigned touched;
+
+static dm_status no_steps(dmi_builder *b, const dmi_call *call)
+{
+    (void)b;
+    for (int i = 0; i < call->noperand; i++) {
+        const dmi_desc *desc = &call->operand[i].desc;
+        touched += call->operand[i].mode && desc->layout ? (unsigned)desc->layout->count : 0;
+    }
+    for (int64_t i = 0; i < (call->op == DMI_OP_program ? 0 : call->tail_bytes); i++) {
+        touched += ((const unsigned char *)call->tail)[i];
+    }
+    return DM_OK;
+}
+
+static dm_status empty_plan(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out)
+{
+    return dmi_plan_make_by(no_steps, "fuzz", call, profile, me, out);
+}
+
+/* --- frames that may be right --- */
+
+static void make_place(input *in, int ndim, int64_t *lo, int64_t *extent, int64_t *skip)
+{
+    for (int d = 0; d < ndim && d < DM_MAX_DIMS; d++) {
+        lo[d] = below(in, 3);
+        extent[d] = below(in, 6);
+        skip[d] = below(in, 8) == 0;
+    }
+}
+
+static uint32_t make_layout(input *in, const dmi_worker *w, dmi_layout_frame *f)
+{
+    int list[16];
+    dmi_layout_spec spec = {
+        .kind = below(in, 8) == 0 ? below(in, 4) : DMI_LAYOUT_GRID, .ndim = below(in, 4), .session_workers = 2};
+    spec.kind = below(in, 3) == 0 ? DMI_LAYOUT_EXPLICIT : spec.kind;
+    for (int d = 0; d < spec.ndim; d++) {
+        spec.shape[d] = below(in, 9);
+        spec.block[d] = below(in, 4);
+        spec.grid[d] = 1 + below(in, 2);
+        spec.order[d] = below(in, 2);
+    }
+    spec.replicas = below(in, 3);
+    spec.nworkers = below(in, 3);
+    spec.map_count = spec.kind == DMI_LAYOUT_EXPLICIT ? below(in, 13) : 0;
+    spec.workers = spec.nworkers ? list : NULL;
+    spec.map = spec.map_count ? list : NULL;
+    char *to = (char *)(f + 1);
+    memcpy(to, &spec, sizeof spec);
+    to += sizeof spec;
+    for (int64_t i = 0; i < spec.nworkers + spec.map_count; i++, to += sizeof(int)) {
+        int worker = below(in, 3);
+        memcpy(to, &worker, sizeof worker);
+    }
+    f->layout_id = w->layouts;
+    f->total = f->bytes = dmi_layout_spec_bytes(&spec);
+    f->last = 1;
+    if (below(in, 4) == 0) { /* a fragment, the rest of which may come */
+        f->bytes = below(in, 120);
+        f->last = 0;
+    }
+    return (uint32_t)(sizeof *f + (size_t)f->bytes);
+}
+
+static uint32_t make_op(input *in, dmi_op_frame *f)
+{
+    f->noperand = (int16_t)below(in, 4);
+    f->numbers = (int16_t)below(in, 3);
+    f->members = below(in, 4) ? UINT64_MAX : byte(in);
+    f->tail_bytes = below(in, 3) ? 0 : below(in, 50);
+    dmi_operand_ref *ref = (dmi_operand_ref *)(f + 1);
+    for (int i = 0; i < f->noperand; i++) {
+        ref[i].id = (uint64_t)below(in, SLOTS);
+        ref[i].mode = (uint8_t)below(in, 4);
+        ref[i].name[0] = 'a';
+    }
+    f->seeds = byte(in);
+    return (uint32_t)(sizeof *f + (size_t)f->noperand * sizeof *ref + (size_t)f->numbers * sizeof(dmi_number) +
+                      (size_t)f->tail_bytes);
+}
+
+static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *f)
+{
+    f->program = (uint32_t)below(in, 3);
+    const dmi_worker_program *p = f->program < w->program_room ? w->program[f->program] : NULL;
+    f->operands = p ? p->p.operands : below(in, 3);
+    f->numbers = below(in, 3);
+    f->times = 1 + below(in, 4);
+    f->first = below(in, 3) - 1;
+    f->members = UINT64_MAX;
+    f->every = below(in, 3) ? 0 : 1 + below(in, 2);
+    f->value = (uint64_t)below(in, SLOTS);
+    f->seen = (uint64_t)below(in, SLOTS);
+    uint64_t *id = (uint64_t *)(f + 1);
+    for (int i = 0; i < f->operands; i++) {
+        id[i] = (uint64_t)below(in, SLOTS);
+    }
+    dmi_given_number *given = (dmi_given_number *)(id + f->operands);
+    for (int i = 0; i < f->numbers; i++) {
+        given[i].at = below(in, 4) - 1;
+    }
+    return (uint32_t)(sizeof *f + (size_t)f->operands * sizeof *id + (size_t)f->numbers * sizeof *given);
+}
+
+static uint32_t make_program(input *in, const dmi_worker *w, built *b)
+{
+    switch (b->head.kind) {
+    case DMI_FRAME_PROGRAM_ARRAY:
+        b->array.layout_id = (uint32_t)below(in, (int)w->layouts % 200 + 1);
+        b->array.dtype = below(in, 17);
+        b->array.mode = below(in, 4);
+        b->array.ndim = below(in, 4);
+        make_place(in, b->array.ndim, b->array.lo, b->array.extent, b->array.skip);
+        return sizeof b->array;
+    case DMI_FRAME_PROGRAM_CALL:
+        return make_op(in, &b->op);
+    case DMI_FRAME_PROGRAM_RUN:
+        return make_run(in, w, &b->run);
+    default:
+        b->program.program = (uint32_t)below(in, 3);
+        b->program.arrays = below(in, 3);
+        b->program.operands = below(in, 3);
+        b->program.calls = below(in, 3);
+        b->program.members = below(in, 4) ? UINT64_MAX : byte(in);
+        return sizeof b->program;
+    }
+}
+
+static uint32_t make_frame(input *in, const dmi_worker *w, built *b)
+{
+    uint32_t layout = (uint32_t)below(in, (int)w->layouts % 200 + 1);
+    switch (b->head.kind) {
+    case DMI_FRAME_LAYOUT:
+        return make_layout(in, w, &b->layout);
+    case DMI_FRAME_CREATE:
+        b->create.id = (uint64_t)below(in, SLOTS);
+        b->create.layout_id = layout;
+        b->create.memory = byte(in);
+        b->create.dtype = (int16_t)below(in, 17);
+        b->create.owner = (int16_t)below(in, 5);
+        return sizeof b->create;
+    case DMI_FRAME_VIEW:
+        b->view.id = (uint64_t)below(in, SLOTS);
+        b->view.base = (uint64_t)below(in, SLOTS);
+        b->view.layout_id = layout;
+        b->view.ndim = below(in, 4);
+        make_place(in, b->view.ndim, b->view.lo, b->view.extent, b->view.skip);
+        return sizeof b->view;
+    case DMI_FRAME_DESTROY:
+        b->destroy.id = (uint64_t)below(in, SLOTS);
+        return sizeof b->destroy;
+    case DMI_FRAME_OP:
+        return make_op(in, &b->op);
+    case DMI_FRAME_POISON:
+        b->poison.culprit = byte(in);
+        b->poison.memory[0] = byte(in);
+        return sizeof b->poison;
+    case DMI_FRAME_CANCEL:
+        return sizeof b->cancel;
+    case DMI_FRAME_PROGRAM:
+    case DMI_FRAME_PROGRAM_ARRAY:
+    case DMI_FRAME_PROGRAM_CALL:
+    case DMI_FRAME_PROGRAM_END:
+    case DMI_FRAME_PROGRAM_RUN:
+    case DMI_FRAME_PROGRAM_DESTROY:
+        return make_program(in, w, b);
+    default:
+        return sizeof b->head;
+    }
+}
+
+/* The next frame of the input, and what is changed of it. Slots of raw frames are small too: large ones are
+ * right, and their tables only take time. */
+static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, built *b)
+{
+    memset(b, 0, sizeof *b);
+    unsigned flags = byte(in);
+    b->head.kind = (uint8_t)below(in, DMI_FRAME_STOP + 2);
+    b->head.op = (uint8_t)byte(in);
+    b->head.op = below(in, 8) ? b->head.op % DMI_OPS : b->head.op;
+    b->head.called = (uint16_t)byte(in);
+    uint32_t bytes = sizeof b->head;
+    if (flags & RAW) {
+        uint32_t more = byte(in) * 2u;
+        for (; bytes < sizeof b->head + more; bytes++) {
+            b->bytes[bytes] = (char)byte(in);
+        }
+        uint64_t id;
+        memcpy(&id, b->bytes + sizeof b->head, sizeof id);
+        id = (id & ~UINT64_C(0xffffff)) | (id & 0xff);
+        memcpy(b->bytes + sizeof b->head, &id, sizeof id);
+    } else {
+        bytes = make_frame(in, w, b);
+    }
+    b->head.bytes = (bytes + DMI_FRAME_ALIGN - 1) / DMI_FRAME_ALIGN * DMI_FRAME_ALIGN;
+    b->head.command = command;
+    if (flags & CHANGED) {
+        unsigned at = byte(in) | (byte(in) & 3) << 8;
+        b->bytes[8 + at % (b->head.bytes - 8)] = (char)byte(in);
+    }
+    return flags;
+}
+
+/* --- the worker --- */
+
+typedef struct fuzzed {
+    dmi_hub hub;
+    dmi_worker worker;
+    dmi_ring_writer ring;
+    uint64_t command;
+} fuzzed;
+
+static void look(fuzzed *f)
+{
+    for (int i = 0; i < 20; i++) {
+        bool moved = dmi_worker_take_frames(&f->worker);
+        if (!dmi_engine_progress(&f->worker.engine) && !moved) {
+            return;
+        }
+    }
+}
+
+static void put(fuzzed *f, input *in, built *b, uint32_t bytes, unsigned flags)
+{
+    if (flags & WRONG_LENGTH) {
+        b->head.bytes = byte(in) | byte(in) << 8;
+    }
+    if (flags & WRONG_NUMBER) {
+        b->head.command += byte(in) - 128u;
+    }
+    if (flags & IN_A_MESSAGE) {
+        const char *wrong = NULL;
+        const dmi_frame *passed = NULL;
+        int at = 0, length = (int)(flags & CUT ? bytes - byte(in) % bytes : bytes);
+        char *message = exactly((const uint8_t *)b->bytes, (size_t)length, 0);
+        while (at < length && dmi_frames_pass(&f->ring, message, length, &at, &wrong, &passed)) {
+        }
+        free(message);
+        return;
+    }
+    void *to = dmi_ring_reserve(&f->ring, bytes);
+    if (to) {
+        memcpy(to, b->bytes, bytes);
+        dmi_ring_publish(&f->ring, bytes);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const int consumer[] = {0};
+    static dmi_config config;
+    static bool known;
+    fuzzed f = {.command = 0};
+    input in = {data, size};
+    dm_config public = {.size = sizeof public, .options = "device=cpu,memory_limit=16M,slab=256K"};
+    dmi_slab_ops slabs = dmi_slab_ops_malloc();
+    HOLDS(known || dmi_config_from(&public, &config) == DM_OK);
+    known = true;
+    dmi_log_set_level(-2); /* each refusal is an error */
+    dmi_profile profile = {.workers = 2, .one_space = true, .chunk = 1 << 20, .file_chunk = 1 << 20};
+    HOLDS(dmi_hub_create(3, 32768, false, &f.hub) == DM_OK);
+    HOLDS(dmi_worker_start(&f.worker, 0, &config, &profile, &f.hub, &slabs, NULL, 0, NULL) == DM_OK);
+    dmi_plan_cache_destroy(f.worker.plans);
+    f.worker.plans = NULL;
+    f.worker.plan = empty_plan;
+    f.ring = (dmi_ring_writer){.hub = &f.hub, .consumer = consumer, .nconsumer = 1};
+    while (in.left > 0 && !f.worker.lost && !f.worker.stopping) {
+        built b;
+        unsigned flags = next_frame(&in, &f.worker, f.worker.dispatched + 1, &b);
+        const uint32_t bytes = b.head.bytes;
+        put(&f, &in, &b, bytes, flags);
+        if (flags & TWICE) {
+            put(&f, &in, &b, bytes, flags & ~(unsigned)(WRONG_LENGTH | WRONG_NUMBER));
+        }
+        look(&f);
+    }
+    HOLDS(!f.worker.lost || atomic_load(&f.worker.engine.port->broken) == DM_ERR_TRANSPORT);
+    dmi_engine_drain(&f.worker.engine);
+    dmi_worker_finish(&f.worker);
+    dmi_hub_close(&f.hub);
+    return 0;
+}
