@@ -72,8 +72,8 @@ DM_API DM_CHECKED dm_status dm_cosine_distances(dm_session *session, dm_array a,
  * out: one element: no dims, or x's dims of 1 each; it may overlap neither. Cost, unless said: x and y are read once, y
  * where x is; what has been found goes from each worker to out's, some 8 to 32 bytes. */
 
-/* out = sum(x y); dotc: of the conjugate of x. In f64, of f64 in pairs of f64. out: any type, converted as dm_copy
- * does. Cost: 2 flops an element. */
+/* out = sum(x y); dotc: of the conjugate of x. In f64, of f64 in pairs of f64; partial sums beyond f64: as in
+ * dm_sum. out: any type, converted as dm_copy does. Cost: 2 flops an element. */
 DM_API DM_CHECKED dm_status dm_dot(dm_session *session, dm_array x, dm_array y, dm_array out);
 DM_API DM_CHECKED dm_status dm_dotc(dm_session *session, dm_array x, dm_array y, dm_array out);
 /* out = sqrt(sum |x|^2), in f64. It overflows only if the result does. out: a float or complex. Cost: f64 and c128 are
