@@ -31,13 +31,14 @@ function(robust_job name expect)
 endfunction()
 set(run ${MPIEXEC_EXECUTABLE})
 
-# ---- events and cancelled commands, with the workers as ranks of one host and of two ----
-foreach(what events cancel)
+# ---- events, cancelled commands and time limits, with the workers as ranks of one host and of two ----
+foreach(what events cancel limit)
   foreach(hosts 1 2)
     set(name ${what}_hosts${hosts})
     dmath_mpi_test(${name} 4 $<TARGET_FILE:test_${what}>)
     if(TEST ${name})
       set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_LAUNCHED=1 DMATH_PRETEND_HOSTS=${hosts})
+      dmath_test_folder(${name})
     endif()
   endforeach()
 endforeach()

@@ -3,22 +3,33 @@
 #include "robust.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <sys/stat.h>
 
 enum { ROWS = 6, COLS = 4, LONG = 1 << 15 };
 #define LIMIT_S 0.05
 #define WITHIN_S 5.0 /* of a machine that does much else */
 
-static atomic_int held;
+static char held[240]; /* a command waits while this file exists: workers may be other processes of this host */
 
 static int hold(const dm_task *task)
 {
-    (void)task;
-    for (int i = 0; atomic_load(&held) && i < 60000; i++) {
+    const char *path = task->args;
+    for (int i = 0; access(path, F_OK) == 0 && i < 60000; i++) {
         usleep(1000);
     }
     return 0;
+}
+
+static void hold_on(void)
+{
+    FILE *f = fopen(held, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void let_go(void)
+{
+    assert_int_equal(unlink(held), 0);
 }
 
 typedef struct work {
@@ -348,44 +359,46 @@ static void as_often(work *k)
     OK(dm_fill_arange(k->s, k->a, 1, 1));
 }
 
+enum { NOTHING, OTHERS, ONE_HOST }; /* a second worker; workers on the host of the program */
+
 static const struct form {
     const char *name;
     void (*before)(work *);
     dm_status (*call)(work *);
     void (*then)(work *);
-    bool alone; /* not where workers wait for nothing of each other's: some worker must wait */
+    int needs;
 } forms[] = {
-    {"sync", NULL, do_sync, NULL, false},
-    {"event_wait", NULL, do_event, NULL, false},
-    {"sync_within", NULL, do_sync_within, NULL, false},
-    {"group_sync", NULL, do_group_sync, NULL, false},
-    {"counters", NULL, do_counters, NULL, false},
-    {"group_counters", NULL, do_group_counters, NULL, false},
-    {"memory", NULL, do_memory, NULL, false},
-    {"memory_trim", NULL, do_trim, NULL, false},
-    {"array_read", NULL, do_read, NULL, false},
-    {"array_read of a part", NULL, do_read_part, NULL, false},
-    {"array_read_within", NULL, do_read_within, NULL, false},
-    {"array_read_as", NULL, do_read_as, NULL, false},
-    {"item", NULL, do_item, NULL, false},
-    {"array_write", NULL, do_write, was_written, false},
-    {"array_write of rows", NULL, do_write_rows, was_written, false},
-    {"array_load", save_file, do_load, NULL, false},
-    {"array_save", no_file, do_save, was_saved, false},
-    {"checkpoint_save", no_series, do_checkpoint, was_checkpointed, false},
-    {"session_save", no_series, do_session_save, was_checkpointed, false},
-    {"checkpoint_load", series, do_checkpoint_load, was_loaded, false},
-    {"session_load", series, do_session_load, nothing_loaded, false},
-    {"checkpoint_array", series, do_checkpoint_array, nothing_loaded, false},
-    {"take", NULL, do_take, NULL, false},
-    {"compress", NULL, do_compress, NULL, false},
-    {"unique", NULL, do_unique, NULL, false},
-    {"shuffle", NULL, do_shuffle, NULL, false},
-    {"sort", long_rows, do_sort, sorted, true},
-    {"feed_restart", make_feed, do_feed_restart, end_feed, false},
-    {"feed_destroy", make_feed, do_feed_destroy, end_feed, false},
-    {"finalize", NULL, do_finalize, NULL, false},
-    {"a full command ring", one_ring, do_fill_the_ring, as_often, false},
+    {"sync", NULL, do_sync, NULL, NOTHING},
+    {"event_wait", NULL, do_event, NULL, NOTHING},
+    {"sync_within", NULL, do_sync_within, NULL, NOTHING},
+    {"group_sync", NULL, do_group_sync, NULL, NOTHING},
+    {"counters", NULL, do_counters, NULL, NOTHING},
+    {"group_counters", NULL, do_group_counters, NULL, NOTHING},
+    {"memory", NULL, do_memory, NULL, NOTHING},
+    {"memory_trim", NULL, do_trim, NULL, NOTHING},
+    {"array_read", NULL, do_read, NULL, NOTHING},
+    {"array_read of a part", NULL, do_read_part, NULL, NOTHING},
+    {"array_read_within", NULL, do_read_within, NULL, NOTHING},
+    {"array_read_as", NULL, do_read_as, NULL, NOTHING},
+    {"item", NULL, do_item, NULL, NOTHING},
+    {"array_write", NULL, do_write, was_written, NOTHING},
+    {"array_write of rows", NULL, do_write_rows, was_written, NOTHING},
+    {"array_load", save_file, do_load, NULL, NOTHING},
+    {"array_save", no_file, do_save, was_saved, NOTHING},
+    {"checkpoint_save", no_series, do_checkpoint, was_checkpointed, NOTHING},
+    {"session_save", no_series, do_session_save, was_checkpointed, NOTHING},
+    {"checkpoint_load", series, do_checkpoint_load, was_loaded, NOTHING},
+    {"session_load", series, do_session_load, nothing_loaded, NOTHING},
+    {"checkpoint_array", series, do_checkpoint_array, nothing_loaded, NOTHING},
+    {"take", NULL, do_take, NULL, NOTHING},
+    {"compress", NULL, do_compress, NULL, NOTHING},
+    {"unique", NULL, do_unique, NULL, NOTHING},
+    {"shuffle", NULL, do_shuffle, NULL, NOTHING},
+    {"sort", long_rows, do_sort, sorted, OTHERS},
+    {"feed_restart", make_feed, do_feed_restart, end_feed, ONE_HOST},
+    {"feed_destroy", make_feed, do_feed_destroy, end_feed, ONE_HOST},
+    {"finalize", NULL, do_finalize, NULL, NOTHING},
+    {"a full command ring", one_ring, do_fill_the_ring, as_often, NOTHING},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -403,7 +416,7 @@ static void open_work(work *k, int workers)
     OK(dm_fill_arange(k->s, k->a, 1, 1));
     OK(dm_fill_arange(k->s, k->index, 0, 1));
     OK(dm_fill(k->s, k->mask, 1));
-    OK(dm_group_create(k->s, all, workers, &k->group));
+    OK(dm_group_create(k->s, all, dm_workers(k->s), &k->group));
 }
 
 static void one_form(work *k, const struct form *form)
@@ -417,8 +430,8 @@ static void one_form(work *k, const struct form *form)
         form->before(k);
     }
     OK(dm_sync(k->s));
-    atomic_store(&held, 1);
-    OK(dm_apply(k->s, "hold", 1, &k->slow, (int[]){DM_READWRITE}, NULL, 0));
+    hold_on();
+    OK(dm_apply(k->s, "hold", 1, &k->slow, (int[]){DM_READWRITE}, held, sizeof held));
     OK(dm_event_record(k->s, &k->event));
     OK(dm_session_limit(k->s, LIMIT_S));
     for (int again = 0; again < 2; again++) { /* a limit of nothing as well */
@@ -438,7 +451,7 @@ static void one_form(work *k, const struct form *form)
     untouched(k);
     assert_true(k->out.id == out.id);
     OK(dm_session_limit(k->s, -1));
-    atomic_store(&held, 0);
+    let_go();
     OK(dm_sync(k->s));
     untouched(k);
     if (form->then) {
@@ -447,26 +460,41 @@ static void one_form(work *k, const struct form *form)
     counts_from(k, k->a, 1);
 }
 
+static void all_calls(int workers)
+{
+    work k;
+    open_work(&k, workers);
+    for (int i = 0; i < FORMS; i++) {
+        const char *hosts = getenv("DMATH_PRETEND_HOSTS");
+        bool there = forms[i].needs == OTHERS ? dm_workers(k.s) > 1
+                                              : forms[i].needs == NOTHING || !hosts || atoi(hosts) < 2;
+        if (there) {
+            one_form(&k, &forms[i]);
+        }
+    }
+    OK(dm_session_limit(k.s, 20)); /* and all goes well with one that is long enough */
+    counts_from(&k, k.a, 1);
+    OK(do_write_rows(&k));
+    counts_from(&k, k.a, 50);
+    int64_t alive;
+    OK(dm_finalize(k.s, &alive));
+    assert_int_equal(alive, 5);
+}
+
 static void test_calls(void **state)
 {
     (void)state;
     static const int workers[] = {1, 3, 5};
     for (int w = 0; w < 3; w++) {
-        work k;
-        open_work(&k, workers[w]);
-        for (int i = 0; i < FORMS; i++) {
-            if (!forms[i].alone || workers[w] > 1) {
-                one_form(&k, &forms[i]);
-            }
-        }
-        OK(dm_session_limit(k.s, 20)); /* and all goes well with one that is long enough */
-        counts_from(&k, k.a, 1);
-        OK(do_write_rows(&k));
-        counts_from(&k, k.a, 50);
-        int64_t alive;
-        OK(dm_finalize(k.s, &alive));
-        assert_int_equal(alive, 5);
+        all_calls(workers[w]);
     }
+}
+
+/* As ranks: a job has one session. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    all_calls(0);
 }
 
 /* What fails when the time is over is reported by the call that waits for it. */
@@ -477,13 +505,13 @@ static void test_failures(void **state)
     open_work(&k, 3);
     assert_int_equal(dm_session_limit(k.s, (double)NAN), DM_ERR_ARG);
     assert_int_equal(mkdir("gone", 0777), 0);
-    atomic_store(&held, 1);
-    OK(dm_apply(k.s, "hold", 1, &k.slow, (int[]){DM_READWRITE}, NULL, 0));
+    hold_on();
+    OK(dm_apply(k.s, "hold", 1, &k.slow, (int[]){DM_READWRITE}, held, sizeof held));
     OK(dm_session_limit(k.s, LIMIT_S));
     assert_int_equal(dm_array_save(k.s, k.a, "gone/saved.npy"), DM_ERR_PENDING);
     assert_int_equal(system("rm -rf gone"), 0);
     OK(dm_session_limit(k.s, -1));
-    atomic_store(&held, 0);
+    let_go();
     assert_int_equal(dm_sync(k.s), DM_ERR_IO);
     assert_non_null(strstr(dm_error_message(), "saved.npy"));
     OK(dm_sync(k.s));
@@ -497,8 +525,8 @@ static void test_end(void **state)
     (void)state;
     work k;
     open_work(&k, 3);
-    atomic_store(&held, 1);
-    OK(dm_apply(k.s, "hold", 1, &k.slow, (int[]){DM_READWRITE}, NULL, 0));
+    hold_on();
+    OK(dm_apply(k.s, "hold", 1, &k.slow, (int[]){DM_READWRITE}, held, sizeof held));
     OK(dm_session_limit(k.s, LIMIT_S));
     assert_int_equal(do_read(&k), DM_ERR_PENDING);
     assert_int_equal(do_write(&k), DM_ERR_PENDING);
@@ -510,7 +538,7 @@ static void test_end(void **state)
     assert_int_equal(do_finalize(&k), DM_ERR_PENDING);
     OK(dm_cancel(k.s));
     assert_int_equal(do_finalize(&k), DM_ERR_PENDING); /* the function still runs */
-    atomic_store(&held, 0);
+    let_go();
     OK(dm_session_limit(k.s, 20));
     dm_status status = dm_finalize(k.s, &(int64_t){0});
     assert_true(status == DM_ERR_CANCELLED || status == DM_OK);
@@ -518,12 +546,17 @@ static void test_end(void **state)
 
 int main(void)
 {
-    OK(dm_register("hold", hold));
-    (void)!system("rm -rf limits gone limit.npy saved.npy");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_calls, deadline),
         cmocka_unit_test_setup(test_failures, deadline),
         cmocka_unit_test_setup(test_end, deadline),
     };
+    const struct CMUnitTest ranks[] = {cmocka_unit_test_setup(test_ranks, deadline)};
+    OK(dm_register("hold", hold));
+    snprintf(held, sizeof held, "/tmp/dmath-held-%d", (int)getpid());
+    if (getenv("DMATH_TEST_LAUNCHED")) {
+        return cmocka_run_group_tests(ranks, NULL, NULL);
+    }
+    (void)!system("rm -rf limits gone limit.npy saved.npy");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
