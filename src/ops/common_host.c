@@ -43,7 +43,7 @@ dm_status dmi_host_check_ld(const char *call, const dmi_desc *a, dm_dtype dtype,
 /* Under a time limit the library transfers to or from memory of its own, which outlives the call. */
 typedef struct loan {
     dmi_rest rest;
-    _Alignas(64) char data[];
+    _Alignas(16) char data[]; /* as malloc aligns */
 } loan;
 
 static dm_status end_loan(dmi_rest *rest, dm_status status)

@@ -63,8 +63,9 @@ static dm_status make_layout(dmi_worker *w, const void *frame, void *out)
     dmi_layout_spec spec;
     (void)out;
     memcpy(&spec, w->spec, sizeof spec);
-    if (spec.nworkers < 0 || spec.map_count < 0 || dmi_layout_spec_bytes(&spec) != f->total || spec.ndim < 0 ||
-        spec.ndim > DM_MAX_DIMS || spec.session_workers != w->profile.workers) {
+    if (spec.nworkers < 0 || spec.map_count < 0 || spec.map_count > f->total ||
+        dmi_layout_spec_bytes(&spec) != f->total || spec.ndim < 0 || spec.ndim > DM_MAX_DIMS ||
+        spec.session_workers != w->profile.workers) {
         return dmi_fail(DM_ERR_TRANSPORT, "the layout is damaged");
     }
     char *at = w->spec + sizeof spec;
