@@ -83,20 +83,27 @@ DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a
  * does that), and the session can be used as before. The time counts from the first moment in which the call
  * waits, over all of its waits; 0: it only looks. Calls with a limit of their own keep that (dm_event_wait,
  * dm_sync_within, dm_array_read_within; where it is negative this one holds). What things are after
- * DM_ERR_PENDING: dm_sync, dm_event_wait, dm_group_sync, counters, profiles: as before the call; it may be made
- * again. dm_array_read and all that read elements (dm_read, dm_item): the caller's memory is as it was, and is
- * the caller's. Meanwhile the library reads into memory of its own, of the same size; what fails there a later
- * call reports. dm_array_write: the elements were copied during the call and will be written; the memory is the
- * caller's. dm_array_load: the new array is gone; what fails there a later call that waits reports.
- *   dm_array_save: the file appears when a later call that waits finds the command done, or that call reports
- * the failure. dm_checkpoint_save, dm_session_save: if the message names the checkpoint, it goes on, as with an
- * event; dm_finalize, and the next checkpoint, wait for it. If the one before was still being written, none was
- * begun. dm_checkpoint_load, dm_session_load: arrays with a name will be written; values and the generator are
- * as they were. New arrays, and that of dm_checkpoint_array, are gone. Operations that wait between their
- * commands (dm_take and dm_put with exchanges, dm_compress, dm_unique, dm_sort of long rows, dm_shuffle): what
- * they write is either untouched or undefined until it is written again; temporaries are freed. Calls that do
- * not block but find the command ring full: not given. dm_feed_destroy, dm_finalize: the feed, the session, is
- * still there; the call may be made again, after dm_cancel too. Calls of <dmath/nn.h>: as after any failure.
+ * DM_ERR_PENDING:
+ * - dm_sync, dm_event_wait, dm_group_sync, counters, profiles: as before the call; it may be made again.
+ * - dm_array_read and all that read elements (dm_read, dm_item): the caller's memory is as it was, and is the
+ * caller's. The library reads on into memory of its own, of the same size; what fails there a later call
+ * reports.
+ * - dm_array_write: the elements were copied during the call and will be written; the memory is the caller's.
+ * - dm_array_load: the new array is gone; what fails there a later call that waits reports.
+ * - dm_array_save: the file appears when a later call that waits finds the command done, or that call reports
+ * the failure.
+ * - dm_checkpoint_save, dm_session_save: it goes on, as with an event; dm_finalize, and the next checkpoint,
+ * wait for it. But if the one before was still being written, none was begun; then the message says so.
+ * - dm_checkpoint_load, dm_session_load: arrays with a name will be written; values and the generator are as
+ * they were. New arrays, and that of dm_checkpoint_array, are gone.
+ * - Operations that wait between their commands (dm_take and dm_put with exchanges, dm_compress, dm_unique,
+ * dm_sort of long rows, dm_shuffle): what they write is either untouched or undefined until it is written
+ * again; temporaries are freed.
+ * - Calls that find the command ring full, those too that do not block otherwise: not given.
+ * - dm_feed_destroy, dm_finalize: the feed (stopped), the session, is still there; the call may be made again,
+ * after dm_cancel too.
+ * - Calls of <dmath/nn.h>: as after any failure.
+ *
  * Not limited: reading and syncing files in the calling thread, dm_init, and the end of the workers once all
  * commands are done. Does not block. Errors: DM_ERR_ARG (seconds is NaN). Cost: nothing is sent; while there is
  * a limit, transfers from and to the program take a buffer of their size, and one copy more. */

@@ -268,7 +268,13 @@ dm_status dmi_checkpoint_enter(dm_session *session, const char *path, const dm_c
         return dmi_fail(DM_ERR_STATE, "not while %s",
                         (*out)->recording ? "a program is recorded" : "explaining");
     }
-    return status == DM_OK && (*out)->checkpoint ? dmi_checkpoint_wait(*out, (*out)->checkpoints, 0) : status;
+    if (status == DM_OK && (*out)->checkpoint) {
+        status = dmi_checkpoint_wait(*out, (*out)->checkpoints, 0);
+        if (status == DM_ERR_PENDING) {
+            return dmi_fail(status, "the checkpoint before is still being written, and no other was begun");
+        }
+    }
+    return status;
 }
 
 dm_status dmi_checkpoint_write(dmi_session *s, const char *path, int count, const dm_checkpoint_item *items,

@@ -534,7 +534,8 @@ static void test_end(void **state)
     assert_int_equal(do_save(&k), DM_ERR_PENDING);
     no_series(&k);
     assert_int_equal(do_checkpoint(&k), DM_ERR_PENDING);
-    assert_int_equal(do_checkpoint(&k), DM_ERR_PENDING); /* waits for the one before */
+    assert_int_equal(do_session_save(&k), DM_ERR_PENDING); /* waits for the one before */
+    assert_non_null(strstr(dm_error_message(), "no other was begun"));
     assert_int_equal(do_finalize(&k), DM_ERR_PENDING);
     OK(dm_cancel(k.s));
     assert_int_equal(do_finalize(&k), DM_ERR_PENDING); /* the function still runs */
