@@ -250,6 +250,10 @@ const char *dmi_worker_frame_wrong(const dmi_worker *w, const dmi_frame *frame)
         return part_wrong(w, f);
     case DMI_FRAME_PROGRAM_RUN:
         return run_wrong(w, f);
+    case DMI_FRAME_PROGRAM_DESTROY:
+        return w->receiving && program_of(w, ((const dmi_program_frame *)f)->program) == w->receiving
+                   ? "a program is destroyed before all of it is there"
+                   : NULL;
     default:
         return NULL;
     }
