@@ -144,6 +144,7 @@ typedef struct dmi_hub {
     int endpoints;
     int fd;           /* memfd, or -1 in process */
     bool oversubscribed; /* more endpoints on this host than cores: yield before spinning */
+    bool fits;           /* every worker of this host has a core */
     bool tight;          /* a core for every kernel, and not one for every thread beside */
     int64_t spin_ns;
 } dmi_hub;
@@ -173,12 +174,19 @@ typedef struct dmi_backoff {
     uint64_t running; /* tight: a step that a worker is in; 0: none */
     int64_t running_since_ns; /* when it was seen first */
     unsigned round;
+    int longs; /* 4 for each long wait, -1 for each other one */
 } dmi_backoff;
+enum { DMI_LONG_WAIT_NS = 150000, DMI_MOSTLY_LONG = 8 };
 enum { DMI_WAIT_AGAIN, DMI_WAIT_SLEEP };
 /* One step of waiting; DMI_WAIT_SLEEP: time to announce, check again and sleep. */
 int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub);
+/* A wait has ended. */
 static inline void dmi_backoff_reset(dmi_backoff *backoff)
 {
+    if (backoff->since_ns != 0) {
+        bool was_long = dmi_now_ns() - backoff->since_ns > DMI_LONG_WAIT_NS;
+        backoff->longs = DMI_MAX(0, DMI_MIN(backoff->longs + (was_long ? 4 : -1), 2 * DMI_MOSTLY_LONG));
+    }
     backoff->since_ns = 0;
     backoff->round = 0;
 }

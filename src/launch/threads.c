@@ -70,6 +70,7 @@ int dmi_file_threads(const dmi_config *config, int workers, int cores)
 void dmi_hub_tune(dmi_hub *hub, int threads, int cores, double spin_us)
 {
     hub->oversubscribed = threads > cores;
+    hub->fits = threads <= cores + 1;
     hub->tight = spin_us < 0 && threads <= cores + 1 && 2 * threads - 1 > cores;
     hub->spin_ns = spin_us >= 0 ? (int64_t)(spin_us * 1e3) : hub->oversubscribed ? 0 : 2000;
 }
