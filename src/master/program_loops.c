@@ -304,8 +304,9 @@ static int64_t pace(double pass_us)
     return passes < 1 ? 1 : (int64_t)DMI_MIN(passes, most);
 }
 
-/* The loop that begins at a step, or that of the frame (-1): what a pass takes, and who follows it. */
-static double pass_of(const dmi_recorded *r, int begin, uint64_t *members)
+/* What a pass of the loop that begins at a step takes, or of that of the frame (-1). *members: who has parts in
+ * it; *looks: a loop in it ends by a value. */
+static double pass_of(const dmi_recorded *r, int begin, uint64_t *members, bool *looks)
 {
     double us = 0;
     int end = begin < 0 ? r->steps : r->step[begin].other;
@@ -314,27 +315,34 @@ static double pass_of(const dmi_recorded *r, int begin, uint64_t *members)
         if (s->kind == DMI_COURSE_RUN) {
             us += r->piece[s->other].pass_us;
             *members |= dmi_program_members(&r->piece[s->other].p);
-        } else { /* a look at what a cancelled pass has poisoned ends a run */
-            double passes = (double)(s->every > 0 ? DMI_MIN(s->every, s->times) : s->times);
-            double once = pass_of(r, i, members);
-            us += once * DMI_MIN(passes, (double)pace(once));
-            *members |= s->every > 0 ? dmi_program_members(&r->p) : 0;
-            i = s->other;
+            continue;
         }
+        if (s->times > 0) { /* a look at what a cancelled pass has poisoned ends a run */
+            double passes = (double)(s->every > 0 ? DMI_MIN(s->every, s->times) : s->times);
+            double once = pass_of(r, i, members, looks);
+            us += once * DMI_MIN(passes, (double)pace(once));
+            *looks = *looks || s->every > 0;
+        }
+        i = s->other;
     }
     return us;
 }
 
 void dmi_loops_pace(dmi_recorded *r, double run_us)
 {
-    uint64_t all = 0;
+    bool any = false;
+    r->members = 0;
+    r->asks = pace(r->step ? pass_of(r, -1, &r->members, &any) : run_us);
+    r->members |= r->step ? 0 : dmi_program_members(&r->p);
     for (int i = 0; i < r->steps; i++) {
-        if (r->step[i].kind == DMI_COURSE_REPEAT) {
-            r->step[i].members = r->step[i].every > 0 ? dmi_program_members(&r->p) : 0;
-            r->step[i].asks = pace(pass_of(r, i, &r->step[i].members));
+        dmi_course_step *s = &r->step[i];
+        if (s->kind == DMI_COURSE_REPEAT) {
+            bool looks = s->every > 0;
+            uint64_t members = 0;
+            s->asks = pace(pass_of(r, i, &members, &looks));
+            s->members = looks ? r->members : members; /* all look */
         }
     }
-    r->asks = pace(r->step ? pass_of(r, -1, &all) : run_us);
 }
 
 void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
@@ -350,7 +358,7 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
     f->steps = r->steps;
     f->operands = r->p.operands;
     f->numbers = r->p.numbers;
-    f->members = dmi_program_members(&r->p);
+    f->members = r->members;
     memcpy(f + 1, r->step, steps);
     dmi_frame_send(s);
     for (int k = 0; k < r->pieces; k++) {

@@ -127,7 +127,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->operands = operands;
     f->numbers = recorded->given;
     f->times = r->times;
-    f->members = dmi_program_members(&recorded->p);
+    f->members = recorded->members;
     f->group = dmi_group_number(s);
     f->first = recorded->next;
     recorded->next = -1;

@@ -62,6 +62,7 @@ typedef struct dmi_recorded {
     int64_t next;       /* number of the next run, for those who do not count as it was set; -1: it was not */
     int64_t *workspace; /* [workers] rounded bytes; NULL: there is no memory limit */
     int64_t asks;       /* as of dmi_course_step, for runs in a row */
+    uint64_t members;   /* who takes part in a run */
 } dmi_recorded;
 
 void dmi_program_free(dmi_program *p);

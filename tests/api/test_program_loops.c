@@ -500,6 +500,16 @@ static void refusals_case(dmt_case *c)
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
     DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_program_begin(s)); /* or of calls that never run */
+    DMT_OK(c, dm_program_repeat(s, 1000000000000));
+    DMT_OK(c, dm_program_repeat(s, 0));
+    DMT_OK(c, dm_scale(s, 0.5, x, x));
+    DMT_OK(c, dm_program_repeat_until(s, 1, x, 0));
+    DMT_OK(c, dm_program_repeat_end(s));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1000000000000, 0, NULL));
+    expect(c, x, 0.5, "loops of calls that never run");
+    DMT_OK(c, dm_program_destroy(s, program));
     DMT_OK(c, dm_program_begin(s));
     DMT_OK(c, dm_program_advance_seeds(s));
     DMT_OK(c, dm_program_repeat(s, 4));

@@ -49,6 +49,8 @@ typedef union built {
     dmi_program_frame program;
     dmi_program_array_frame array;
     dmi_program_run_frame run;
+    dmi_course_frame course;
+    dmi_part_frame part;
     dmi_poison_frame poison;
     dmi_cancel_frame cancel;
     char bytes[ROOM];
@@ -146,6 +148,8 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
     f->first = below(in, 3) - 1;
     f->members = UINT64_MAX;
     f->every = below(in, 3) ? 0 : 1 + below(in, 2);
+    f->asks = 1 + below(in, 2);
+    f->asked = (uint64_t)below(in, SLOTS);
     f->value = (uint64_t)below(in, SLOTS);
     f->seen = (uint64_t)below(in, SLOTS);
     uint64_t *id = (uint64_t *)(f + 1);
@@ -157,6 +161,44 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
         given[i].at = below(in, 4) - 1;
     }
     return (uint32_t)(sizeof *f + (size_t)f->operands * sizeof *id + (size_t)f->numbers * sizeof *given);
+}
+
+static uint32_t make_course(input *in, dmi_course_frame *f)
+{
+    dmi_course_step *step = (dmi_course_step *)(f + 1);
+    f->program = (uint32_t)below(in, 3);
+    f->parts = below(in, 3);
+    f->steps = below(in, 7);
+    f->operands = below(in, 3);
+    f->numbers = below(in, 3);
+    f->members = below(in, 4) ? UINT64_MAX : byte(in);
+    for (int i = 0; i < f->steps; i++) {
+        step[i] = (dmi_course_step){.kind = below(in, 3),
+                                    .other = below(in, 7),
+                                    .times = below(in, 4),
+                                    .every = below(in, 3),
+                                    .value = below(in, 3),
+                                    .seen = (uint64_t)below(in, SLOTS),
+                                    .asks = 1 + below(in, 2),
+                                    .members = UINT64_MAX};
+    }
+    return (uint32_t)(sizeof *f + (size_t)f->steps * sizeof *step);
+}
+
+static uint32_t make_part(input *in, dmi_part_frame *f)
+{
+    int32_t *operand = (int32_t *)(f + 1);
+    f->program = (uint32_t)below(in, 3);
+    f->runs = (uint32_t)below(in, 3);
+    f->part = below(in, 3);
+    f->operands = below(in, 3);
+    f->number = below(in, 3);
+    f->passes = below(in, 3) - 1;
+    f->members = below(in, 4) ? UINT64_MAX : byte(in);
+    for (int i = 0; i < f->operands; i++) {
+        operand[i] = below(in, 4) - 1;
+    }
+    return (uint32_t)(sizeof *f + (size_t)f->operands * sizeof *operand);
 }
 
 static uint32_t make_program(input *in, const dmi_worker *w, built *b)
@@ -171,6 +213,10 @@ static uint32_t make_program(input *in, const dmi_worker *w, built *b)
         return sizeof b->array;
     case DMI_FRAME_PROGRAM_CALL:
         return make_op(in, &b->op);
+    case DMI_FRAME_PROGRAM_COURSE:
+        return make_course(in, &b->course);
+    case DMI_FRAME_PROGRAM_PART:
+        return make_part(in, &b->part);
     case DMI_FRAME_PROGRAM_RUN:
         return make_run(in, w, &b->run);
     default:
@@ -218,6 +264,8 @@ static uint32_t make_frame(input *in, const dmi_worker *w, built *b)
     case DMI_FRAME_PROGRAM_ARRAY:
     case DMI_FRAME_PROGRAM_CALL:
     case DMI_FRAME_PROGRAM_END:
+    case DMI_FRAME_PROGRAM_COURSE:
+    case DMI_FRAME_PROGRAM_PART:
     case DMI_FRAME_PROGRAM_RUN:
     case DMI_FRAME_PROGRAM_DESTROY:
         return make_program(in, w, b);
