@@ -72,7 +72,8 @@ static bool wants_workers(int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         asked = asked || (strcmp(argv[1], "info") == 0 && strcmp(argv[i], "--placement") == 0);
     }
-    static const char *const always[] = {"stat", "gemm", "map", "bench", "train", "test", "time", "replay"};
+    static const char *const always[] = {"stat", "gemm", "map",    "bench",   "train",
+                                         "test", "time", "replay", "extract", "classify"};
     for (int j = 0; j < DMI_COUNT(always); j++) {
         asked = asked || (argc > 2 && strcmp(argv[1], always[j]) == 0);
     }

@@ -47,6 +47,12 @@ def train(command, **more):
     return said, None if "fails" in more else result(said)
 
 
+def blobs(tool):
+    """Images and labels of three batches."""
+    run([*tool, "extract", "-m", "net.prototxt", "-b", "x,y", "-n", 3, "--phase", "TRAIN", "--shuffle"])
+    return [pathlib.Path(f"{blob}.npy").read_bytes() for blob in "xy"]
+
+
 def write_net(data):
     pathlib.Path("net.prototxt").write_text(
         data + "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' inner_product_param { num_output: 10 weight_filler { type: "
@@ -130,6 +136,7 @@ for name, layer in LAYERS.items():
     for n in (3, 4):
         said, own = train(ranks(n, "train", *SOLVER))
         assert own == first and said.count(OWN) == 2, f"{name}: other weights\n{said}"
+    assert blobs([TOOL]) == blobs(ranks(4)), f"{name}: other images"
 write_net(LAYERS["images"])
 _, first = train([TOOL, "train", *SOLVER, "-w", 2])
 for store in ((), ("--store", 1), ("--store", 1, "--store-folder", ".")):
