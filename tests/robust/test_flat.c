@@ -179,7 +179,7 @@ static void some_forms(fixture *f, unsigned *seed)
     for (int k = rand_r(seed) % 4; k > 0; k--) {
         int which = rand_r(seed) % FORM_COUNT;
         if (strcmp(forms[which].name, "save") != 0 && strcmp(forms[which].name, "load") != 0 &&
-            strcmp(forms[which].name, "checkpoint") != 0) {
+            strcmp(forms[which].name, "checkpoint") != 0 && strcmp(forms[which].name, "session") != 0) {
             f->outs = 0;
             dm_status status = forms[which].run(f);
             OK(status == DM_ERR_UNSUPPORTED ? DM_OK : status); /* a new shape, with this number of workers */
