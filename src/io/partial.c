@@ -25,17 +25,37 @@ enum { TAG_BYTES = 80, MOST_OPEN = 16 };
 static struct {
     pthread_mutex_t lock;
     const char *path[MOST_OPEN];
+    bool ending; /* the process ends: no more are begun */
 } unfinished = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void note(const char *from, const char *to)
+static void put(const char *from, const char *to)
 {
-    pthread_mutex_lock(&unfinished.lock);
     for (int i = 0; i < MOST_OPEN; i++) {
         if (unfinished.path[i] == from) {
             unfinished.path[i] = to;
             break;
         }
     }
+}
+
+/* Makes the file, and notes it before the process can end. */
+static int open_noted(const char *path, mode_t mode)
+{
+    pthread_mutex_lock(&unfinished.lock);
+    int fd = unfinished.ending ? -1 : open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
+    int error = unfinished.ending ? ECANCELED : errno;
+    if (fd >= 0) {
+        put(NULL, path);
+    }
+    pthread_mutex_unlock(&unfinished.lock);
+    errno = error;
+    return fd;
+}
+
+static void forget(const char *path)
+{
+    pthread_mutex_lock(&unfinished.lock);
+    put(path, NULL);
     pthread_mutex_unlock(&unfinished.lock);
 }
 
@@ -45,6 +65,7 @@ void dmi_partial_remove_all(void)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 1;
     if (pthread_mutex_timedlock(&unfinished.lock, &until) == 0) {
+        unfinished.ending = true;
         for (int i = 0; i < MOST_OPEN; i++) {
             if (unfinished.path[i]) {
                 (void)unlink(unfinished.path[i]);
@@ -155,10 +176,7 @@ dm_status dmi_partial_begin(const char *target, const void *header, int64_t head
         out->mode = there.st_mode & 07777;
         out->group = there.st_gid;
     }
-    out->fd = open(out->path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, out->kept ? 0600 : 0666);
-    if (out->fd >= 0) {
-        note(NULL, out->path);
-    }
+    out->fd = open_noted(out->path, out->kept ? 0600 : 0666);
     return out->fd >= 0 && dmi_partial_lay_out(out->fd, header, header_bytes, bytes)
                ? DM_OK
                : dmi_fail(DM_ERR_IO, "array_save: %s: %s", out->path, strerror(errno));
@@ -209,7 +227,7 @@ dm_status dmi_partial_finish(dmi_partial *p, const char *target)
     if (!ok) {
         return dmi_fail(DM_ERR_IO, "array_save: %s: %s", target, strerror(error));
     }
-    note(p->path, NULL);
+    forget(p->path);
     free(p->path);
     p->path = NULL;
     return sync_folder(target)
@@ -226,7 +244,7 @@ void dmi_partial_end(dmi_partial *p)
     }
     if (p->path) {
         (void)unlink(p->path);
-        note(p->path, NULL);
+        forget(p->path);
         free(p->path);
     }
     *p = (dmi_partial){.fd = -1};
