@@ -50,10 +50,9 @@ dm_status dm_program_repeat(dm_session *session, int64_t times)
 
 static dm_status end_loop(dmi_recording *r, int64_t every, uint64_t value, double below)
 {
-    dm_status status = add_mark(r, (dmi_loop_mark){.times = -1, .other = r->loop[r->loops - 1]});
+    dm_status status = add_mark(r, (dmi_loop_mark){.times = -1});
     if (status == DM_OK) {
         dmi_loop_mark *begin = &r->mark[r->loop[--r->loops]];
-        begin->other = r->marks - 1;
         begin->every = every;
         begin->value = value;
         begin->below = below;
@@ -176,13 +175,12 @@ dm_status dmi_loops_cut(dmi_session *s, const dmi_recording *from, dmi_recorded 
 {
     const dmi_program *p = &from->p;
     size_t most = 2 * (size_t)from->marks + 1;
-    int open[DMI_COURSE_DEPTH], loops = 0, *begin = malloc(most * sizeof *begin); /* the step of a mark */
+    int open[DMI_COURSE_DEPTH], loops = 0;
     bool *in_loop = calloc(most, sizeof *in_loop);
     r->step = calloc(most, sizeof *r->step);
     r->piece = calloc(most, sizeof *r->piece);
-    dm_status status = begin && in_loop && r->step && r->piece
-                           ? DM_OK
-                           : dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
+    dm_status status =
+        in_loop && r->step && r->piece ? DM_OK : dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     for (int m = 0, call = 0; m <= from->marks && status == DM_OK; m++) {
         const dmi_loop_mark *mark = &from->mark[m];
         int next = m < from->marks ? mark->call : p->calls;
@@ -196,29 +194,23 @@ dm_status dmi_loops_cut(dmi_session *s, const dmi_recording *from, dmi_recorded 
         if (m == from->marks) {
             break;
         }
-        begin[m] = r->steps;
         if (mark->times < 0) {
             int of = open[--loops];
             r->step[of].other = r->steps;
             r->step[r->steps++] = (dmi_course_step){.kind = DMI_COURSE_END, .other = of};
         } else {
-            open[loops++] = r->steps;
-            r->step[r->steps++] = (dmi_course_step){
+            dmi_course_step *step = &r->step[r->steps];
+            open[loops++] = r->steps++;
+            *step = (dmi_course_step){
                 .kind = DMI_COURSE_REPEAT, .times = mark->times, .every = mark->every, .below = mark->below};
             if (mark->every > 0) {
                 give_storage(storage_of(s, mark->value));
+                step->value = (int64_t)mark->value; /* its id, until dmi_loops_make */
+                status = dmi_look_seen(s, dmi_array_desc(s, (dm_array){mark->value})->dtype, &step->seen);
             }
         }
     }
     status = status == DM_OK ? keep_contents(s, p, r->piece, in_loop, r->pieces) : status;
-    for (int m = 0; m < from->marks && status == DM_OK; m++) {
-        if (from->mark[m].every > 0) {
-            status = dmi_look_seen(s, s->handle[dmi_id_slot(from->mark[m].value)].desc.dtype,
-                                   &r->step[begin[m]].seen);
-            r->step[begin[m]].value = (int64_t)from->mark[m].value; /* until dmi_loops_make */
-        }
-    }
-    free(begin);
     free(in_loop);
     return status;
 }
@@ -237,14 +229,11 @@ static dm_status make_piece(const dmi_program *whole, int first, dmi_piece *piec
 {
     dmi_program *p = &piece->p;
     size_t n = (size_t)whole->arrays + 1;
-    int *local = malloc(n * sizeof *local);
+    int *local = calloc(n, sizeof *local); /* what the part does to an array; then its number */
     p->call = malloc((size_t)p->calls * sizeof *p->call);
     p->array = malloc(n * sizeof *p->array);
     piece->operand = malloc(n * sizeof *piece->operand);
     bool ok = local && p->call && p->array && piece->operand;
-    for (int i = 0; ok && i < whole->arrays; i++) {
-        local[i] = 0; /* what the part does to it */
-    }
     for (int c = 0; ok && c < p->calls; c++) {
         p->call[c] = whole->call[first + c];
         for (int i = 0; i < p->call[c].noperand; i++) {

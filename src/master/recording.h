@@ -16,7 +16,6 @@ typedef struct dmi_named {
 /* A loop begins or ends before this call. */
 typedef struct dmi_loop_mark {
     int call;
-    int other;     /* the mark of the other end */
     int64_t times; /* -1: here it ends */
     int64_t every; /* as of dmi_course_step */
     double below;

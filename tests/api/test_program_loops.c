@@ -550,31 +550,17 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_program_destroy(s, program));
 }
 
-typedef struct part {
-    void (*fn)(dmt_case *c);
-} part;
-
-static void scoped(dmt_case *c)
-{
-    DMT_OK(c, dm_scope_begin(c->session));
-    ((part *)c->user)->fn(c);
-    DMT_OK(c, dm_scope_end(c->session, NULL, 0));
-}
-
 static void run(const char *name, void (*fn)(dmt_case *c), int cases, const char *options)
 {
-    dmt_run(&(dmt_suite){.name = name,
-                         .cases = cases,
-                         .each = cases == 1,
-                         .fn = scoped,
-                         .user = &(part){fn},
-                         .options = options});
+    dmt_run(&(dmt_suite){
+        .name = name, .cases = cases, .each = cases == 1, .fn = fn, .scope = true, .options = options});
 }
 
 static void test_all(void **state)
 {
     (void)state;
-    run("loops_random", random_case, 60, "replicas=0"); /* of which programs make none */
+    /* programs make no replicas; a launched session has its options from the environment */
+    run("loops_random", random_case, 60, dmt_launched() ? NULL : "replicas=0");
     run("loops_numbers", numbers_case, 1, NULL);
     run("loops_seeds", seeds_case, 1, NULL);
     run("loops_until", until_case, 1, NULL);

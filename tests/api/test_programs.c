@@ -511,24 +511,13 @@ static void seeds_case(dmt_case *c)
     DMT_OK(c, dm_program_destroy(s, program));
 }
 
-typedef struct part {
-    void (*fn)(dmt_case *c);
-} part;
-
-static void scoped(dmt_case *c)
-{
-    DMT_OK(c, dm_scope_begin(c->session));
-    ((part *)c->user)->fn(c);
-    DMT_OK(c, dm_scope_end(c->session, NULL, 0));
-}
-
 static void run(const char *name, void (*fn)(dmt_case *c), int workers, const char *options)
 {
     dmt_run(&(dmt_suite){.name = name,
                          .cases = fn == mixed_case ? 20 : 1,
                          .each = true,
-                         .fn = scoped,
-                         .user = &(part){fn},
+                         .fn = fn,
+                         .scope = true,
                          .workers = workers,
                          .options = options});
 }

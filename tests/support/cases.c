@@ -183,7 +183,13 @@ static int64_t run_on(const dmt_suite *suite, int workers, int64_t cases)
         c.wrong = 0;
         snprintf(c.text, sizeof c.text, "%d workers: ", c.workers);
         dmt_random_start(&c.random, dmt_seed_of(suite->name, c.workers, c.number));
+        if (suite->scope) {
+            DMT_OK(&c, dm_scope_begin(c.session));
+        }
         suite->fn(&c);
+        if (suite->scope) {
+            DMT_OK(&c, dm_scope_end(c.session, NULL, 0));
+        }
         if (c.wrong) {
             dmt_fail(&c, "%d complaints, see above", c.wrong);
         }

@@ -37,6 +37,7 @@ typedef struct dmt_suite {
     const char *options; /* of the sessions; such a suite is skipped when launched */
     int workers;         /* only with so many workers; 0: 1, 2, 3, 5 and 8 */
     bool each;           /* `cases` for every worker count: a list, see dmt_sweep_count */
+    bool scope;          /* what a case makes ends with it */
     void *user;
 } dmt_suite;
 
