@@ -209,8 +209,8 @@ int dmi_backoff_step(dmi_backoff *backoff, const dmi_hub *hub)
     /* Yields for 0.1 ms: other threads of dmath may need the core. But who yields to a long step, or to another
      * program, may not run again before that ends or its slice of time is over; who sleeps is woken by what it
      * waits for. */
-    bool long_too = hub->fits && backoff->longs >= DMI_MOSTLY_LONG;
-    if (!running && !long_too && waited < hub->spin_ns + 100000) {
+    bool waits_long = hub->fits && backoff->longs >= DMI_MOSTLY_LONG;
+    if (!running && !waits_long && waited < hub->spin_ns + 100000) {
         sched_yield();
         return DMI_WAIT_AGAIN;
     }
