@@ -93,9 +93,3 @@ if(TARGET dmath_tool AND DMATH_PYTHON)
     set_tests_properties(nn_formats PROPERTIES TIMEOUT 60)
   endif()
 endif()
-
-# Each fault of the table can still be planted; scripts/plant-nn-faults.py plants them, by hand.
-if(DMATH_PYTHON)
-  add_test(NAME nn_faults_table COMMAND ${DMATH_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/plant-nn-faults.py --check)
-  set_tests_properties(nn_faults_table PROPERTIES TIMEOUT 60)
-endif()
