@@ -55,7 +55,8 @@ static inline bool map_tree(rng *r, map_case *c, int depth, bool any, dmi_map_va
             return false;
         }
     }
-    if (!any && row == DMI_EW_abs && is_complex(value[0].dtype)) { /* a function of the C library */
+    if (!any && (row == DMI_EW_abs || row == DMI_EW_sign) &&
+        is_complex(value[0].dtype)) { /* by the C library's hypot */
         return false;
     }
     return dmi_map_apply(m, row, value, (int[]){map_pick(r, 3), map_pick(r, 3)}, out) == DM_OK;

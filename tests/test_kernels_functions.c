@@ -160,7 +160,7 @@ static unsigned next_bits(const narrow *t, unsigned a, unsigned b)
         return t->most + 1;
     }
     if (a == b || (x == 0 && y == 0)) {
-        return a;
+        return b;
     }
     if (x == 0) {
         return (b & t->sign) | 1;

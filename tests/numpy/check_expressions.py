@@ -101,7 +101,8 @@ def apply(function, values):
         return Value(result, function(*data))
     if function is np.nextafter and work == HALF:  # of numbers of f16, not of f32
         data = [v.data.astype(v.dtype) if isinstance(v, Value) else scalar(v, work) for v in values]
-        return Value(result, function(*(d.astype(HALF) for d in data)).astype("f4"))
+        a, b = (np.asarray(d).astype(HALF) for d in data)
+        return Value(result, np.where(a == b, b, function(a, b)).astype("f4"))  # NumPy before 2.0 returned a
     to = carrier(work)
     data = [v.data.astype(to) if isinstance(v, Value) else scalar(v, work) for v in values]
     if to.kind == "c" and function in (np.multiply, np.square):

@@ -76,8 +76,8 @@ class Program:
     def __init__(self, session, seed, number, how, trail=None, follows=None):
         self.session, self.c, self.at, self.how = session, session.c, session.at, how
         self.trail, self.follows = trail, None if follows is None else iter(follows)
-        self.random = np.random.default_rng([seed, number])
-        self.places = np.random.default_rng([seed, number, session.workers])  # layouts alone differ with the workers
+        self.random = np.random.default_rng([seed, *np.ravel(number)])
+        self.places = np.random.default_rng([seed, *np.ravel(number), session.workers])  # layouts alone differ with the workers
         kind = self.random.random()
         self.exact, self.whole = kind < 0.7, kind < 0.45
         self.twins, self.handles, self.spans, self.log, self.queue = [], [], [], [], []

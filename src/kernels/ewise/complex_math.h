@@ -179,8 +179,8 @@ CX_FN CX dmi_cx_pow(CX z, CX w)
     if (u == 0 && v == 0) {
         return CX_OF(1.0, 0.0);
     }
-    if (CX_RE(z) == 0 && CX_IM(z) == 0) { /* as NumPy: there are four zeros, so others have no value */
-        double value = u > 0 && v == 0 ? 0.0 : CX_RE(z) / CX_RE(z);
+    if (CX_RE(z) == 0 && CX_IM(z) == 0) { /* as NumPy and Python: e^(w log z) has the limit 0 or none */
+        double value = u > 0 ? 0.0 : CX_RE(z) / CX_RE(z);
         return CX_OF(value, value);
     }
     if (v == 0 && fabs(u) <= 32 && u == floor(u)) {
