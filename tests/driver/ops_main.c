@@ -1,8 +1,11 @@
 /* The tests of the operations in one program: CMake links every tests/ops/test_NAME.c into it, each main()
  * under the name test_NAME_main, and writes the table op_programs.h. So one start, under mpirun above all,
- * serves many of them. test_ops --list           the names test_ops NAME...          these, one after another:
- * test_add or add test_ops --all            all that can share a launch test_NAME                 a link to
- * this program runs that one */
+ * serves many of them.
+ *
+ *   test_ops --list    the names
+ *   test_ops NAME...   these, one after another: test_add or add
+ *   test_ops --all     all that can share a launch
+ *   test_NAME          a link to this program runs that one */
 #include "driver/touches.h"
 #include "support/cases.h"
 
