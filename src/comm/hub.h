@@ -144,7 +144,7 @@ typedef struct dmi_hub {
     int endpoints;
     int fd;           /* memfd, or -1 in process */
     bool oversubscribed; /* more endpoints on this host than cores: yield before spinning */
-    bool fits;           /* every worker of this host has a core */
+    bool fits;           /* every worker of this host computes on a core of its own */
     bool tight;          /* a core for every kernel, and not one for every thread beside */
     int64_t spin_ns;
 } dmi_hub;

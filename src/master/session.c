@@ -119,6 +119,7 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     s->profile = *profile;
     s->workers = profile->workers;
     s->hub = *hub;
+    s->hub.fits = hub->fits && !profile->gpu;
     s->ring = (dmi_ring_writer){.hub = &s->hub, .consumer = consumers, .nconsumer = nconsumers};
     s->number = atomic_fetch_add(&session_numbers, 1) % 0xffffff + 1;
     know_the_process(s);

@@ -47,6 +47,7 @@ dm_status dmi_worker_start(dmi_worker *w, int me, const dmi_config *config, cons
     w->config = config;
     w->profile = *profile;
     w->hub = *hub;
+    w->hub.fits = hub->fits && !profile->gpu;
     w->plan = dmi_plan_make;
     dmi_pool_config pool = {.ops = *slabs,
                             .slab_bytes = config->slab,
