@@ -108,7 +108,8 @@ class Tree:
         copy_sources(self.source)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("DMATH_")}
         self.environment.update(CCACHE_BASEDIR=str(self.source), CCACHE_NOHASHDIR="1")
-        tools = ["-G", "Ninja"] if shutil.which("ninja") else []
+        self.ninja = shutil.which("ninja") is not None
+        tools = ["-G", "Ninja"] if self.ninja else []
         tools += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
         self.run(["cmake", "--preset", "dev", "-DDMATH_TESTS=ON", "-DDMATH_CUDA=OFF", *tools, *options], check=True)
         self.run(["cmake", "--build", str(self.build), "--parallel", str(os.cpu_count())], check=True)  # CTest knows no command before
@@ -128,9 +129,10 @@ class Tree:
         command = self.test[test]["command"]
         files = [os.path.basename(os.path.realpath(part)) for part in command if str(self.build) in part]
         names = {{"dmath": "dmath_tool"}.get(f, re.sub(r"^lib|\.so.*$", "", f)) for f in files}
-        if "dmath" in names:  # Ninja takes it for the file of that name, which is the tool
-            names.add("dmath_tool")
-        return names & self.targets
+        targets = names & self.targets
+        if "dmath" in names and self.ninja:  # which takes the word for the file of that name, the tool
+            targets.add("libdmath.so")
+        return targets
 
     def make(self, tests):
         targets = sorted({t for test in tests for t in self.targets_of(test)})
