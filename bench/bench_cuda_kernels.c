@@ -1,6 +1,7 @@
 /* Rates of the CUDA kernels: bytes read and written a second, beside the driver's copy on the device; products
  * in operations a second. Medians of some runs, timed on the device. bench_cuda_kernels [GiB of an f32 matrix,
- * default 4] [programs|sums|layers]: those of elementwise programs, or of sums and fills, or of layers, alone */
+ * default 4] [programs|sums|layers|order]: those of elementwise programs, or of sums and fills, or of layers,
+ * or of scans and sorting, alone */
 #include "cuda_kernels/cuda_bench.h"
 
 #include <inttypes.h>
@@ -123,12 +124,17 @@ int main(int argc, char **argv)
         cuda_bench_layers(&t);
         return 0;
     }
+    if (argc > 2 && strcmp(argv[2], "order") == 0) {
+        cuda_bench_order(&t);
+        return 0;
+    }
     cuda_bench_copies(&t);
     cuda_bench_ewises(&t);
     cuda_bench_programs(&t);
     cuda_bench_sums_and_fills(&t);
     cuda_bench_gemms(&t);
     cuda_bench_layers(&t);
+    cuda_bench_order(&t);
     small_kernels(&t);
     cuda_bench_check(cudaFree(t.gpu_runs), "memory");
     cuda_bench_check(cudaFree(t.a), "memory");

@@ -18,6 +18,7 @@ typedef struct bench {
     dm_dtype type, to;
     int kind;  /* op, layout, axis */
     int64_t n; /* rows and columns where the matrix has other types */
+    int64_t m; /* columns, of some */
 } bench;
 
 typedef void bench_fn(const bench *t);
@@ -29,13 +30,14 @@ float cuda_bench_median(const bench *t, bench_fn *fn, int times);
 /* Prints and returns the GB/s of a call that moves so many bytes. */
 double cuda_bench_report(const bench *t, const char *what, double bytes, bench_fn *fn);
 
-/* The parts: copies.c, ewise.c, programs.c, sums.c (fills too), gemm.c, layers.c. */
+/* The parts: copies.c, ewise.c, programs.c, sums.c (fills too), gemm.c, layers.c, order.c. */
 void cuda_bench_copies(bench *t);
 void cuda_bench_ewises(bench *t);
 void cuda_bench_programs(bench *t);
 void cuda_bench_sums_and_fills(bench *t);
 void cuda_bench_gemms(bench *t);
 void cuda_bench_layers(bench *t);
+void cuda_bench_order(bench *t);
 /* Single calls that small matrices are measured with too. */
 enum {
     DENSE,

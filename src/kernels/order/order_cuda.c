@@ -7,47 +7,44 @@
 #include <string.h>
 
 /* --- scan --- */
-enum {
-    IN,
-    OUT,
-    ROW,
-    ENOUGH = 2048,
-    ENOUGH_THREADS = 1 << 17,
-    LEAST = 4096,
-    LEAST_ACROSS = 64,
-    SHORT = 64,
-    NEIGHBOURS = 32
-};
+enum { IN, OUT, ROW, SHORT = 64, NEIGHBOURS = 32 };
+
+typedef void launcher(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts, void *out);
+static launcher *launcher_of(int row)
+{
+    switch (row) {
+    case DMI_REDUCTION_sum:
+        return dmi_cuda_launch_scan_sum;
+    case DMI_REDUCTION_prod:
+        return dmi_cuda_launch_scan_prod;
+    case DMI_REDUCTION_min:
+        return dmi_cuda_launch_scan_min;
+    case DMI_REDUCTION_max:
+        return dmi_cuda_launch_scan_max;
+    case DMI_REDUCTION_logsumexp:
+        return dmi_cuda_launch_scan_logsumexp;
+    default:
+        return NULL;
+    }
+}
 
 typedef struct scan_job {
     dmi_queue *q;
+    launcher *launch;
     dmi_cuda_scan p;
     int64_t in_bytes, out_bytes;
     const void *in, *starts;
     void *out;
 } scan_job;
 
-/* Parts that fill the device, none of them short, with their states in the workspace. */
-static void choose_parts(scan_job *job)
-{
-    dmi_cuda_scan *p = &job->p;
-    int64_t rows = p->rows.items, fill = p->across ? ENOUGH_THREADS : ENOUGH;
-    int64_t parts = DMI_MIN((fill + rows - 1) / rows, p->n / (p->across ? LEAST_ACROSS : LEAST));
-    int64_t room = job->q->workspace_bytes / (rows * dmi_cuda_scan_bytes(p->acc));
-    parts = DMI_MIN(DMI_MIN(parts, room), DMI_CUDA_SCAN_PARTS);
-    p->part = (p->n + DMI_MAX(parts, 1) - 1) / DMI_MAX(parts, 1);
-    p->parts = (p->n + p->part - 1) / p->part;
-}
-
 static void scan_rows(void *context, const dmi_box *part, const int64_t *at)
 {
     scan_job *job = context;
     const char *starts = job->starts;
     dmi_cuda_box_make(part, &job->p.rows);
-    choose_parts(job);
-    dmi_cuda_launch_scan(job->q, &job->p, dmi_at(job->in, at[IN] * job->in_bytes),
-                         starts ? starts + at[ROW] * dmi_acc_bytes(job->p.acc) : NULL, job->q->workspace,
-                         dmi_at_mut(job->out, at[OUT] * job->out_bytes));
+    job->launch(job->q, &job->p, dmi_at(job->in, at[IN] * job->in_bytes),
+                starts ? starts + at[ROW] * dmi_acc_bytes(job->p.acc) : NULL,
+                dmi_at_mut(job->out, at[OUT] * job->out_bytes));
 }
 
 dm_status dmi_scan_cuda(const dmi_kernel_call *call)
@@ -56,8 +53,11 @@ dm_status dmi_scan_cuda(const dmi_kernel_call *call)
     int acc = dmi_acc_for(d->row, d->dtype), parts = dmi_acc_parts(acc);
     int64_t rows = 1, begin[DMI_BOX_SIDES] = {d->offset * parts, d->out_offset * parts};
     dmi_box box = {.sides = 3};
-    scan_job job = {
-        .q = call->queue, .in = call->at[0], .out = call->at[1], .starts = d->starts ? call->at[2] : NULL};
+    scan_job job = {.q = call->queue,
+                    .launch = launcher_of(d->row),
+                    .in = call->at[0],
+                    .out = call->at[1],
+                    .starts = d->starts ? call->at[2] : NULL};
     job.p = (dmi_cuda_scan){.acc = dmi_acc_part(acc),
                             .n = d->extent[d->dim],
                             .in_stride = d->stride[d->dim] * parts,
@@ -79,6 +79,10 @@ dm_status dmi_scan_cuda(const dmi_kernel_call *call)
         rows *= box.extent[box.ndim++];
     }
     if (rows == 0 || job.p.n == 0) {
+        return DM_OK;
+    }
+    if (job.launch == NULL) {
+        dmi_cuda_failed(call->queue, "scan", -1, "a plan has made one that the kernel does not do");
         return DM_OK;
     }
     dmi_box_simplify(&box, IN);

@@ -8,23 +8,30 @@
 extern "C" {
 #endif
 
-/* Rows in parts: a thread block for each part of a row, or (across) a thread. Of several parts, first what all
- * elements of each make, then from that the states before each, then the results. */
+/* across: neighbouring threads have neighbouring rows, else neighbouring elements of a row. */
 typedef struct dmi_cuda_scan {
     dmi_cuda_box rows; /* sides 0: x, 1: out, 2: number of the row, among all of the call */
-    int64_t n, in_stride, out_stride, parts, part; /* part: elements of one */
+    int64_t n, in_stride, out_stride;
     int acc;
     dm_dtype dtype, out_dtype, number; /* number: dmi_acc_number */
     bool across;
+    bool wide; /* along: elements and results are of one type and lie in groups of 16 bytes */
 } dmi_cuda_scan;
-enum { DMI_CUDA_SCAN_PARTS = 2048 };
 static inline int64_t dmi_cuda_scan_bytes(int acc)
 {
     return acc < DMI_ACC_SUMS ? dmi_acc_bytes(acc) : dmi_cuda_state_bytes(acc);
 }
-/* states: room for parts * rows of them; starts: accumulators, or NULL. */
-void dmi_cuda_launch_scan(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts,
-                          void *states, void *out);
+/* starts: accumulators, or NULL. Uses the workspace of the queue. */
+void dmi_cuda_launch_scan_sum(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts,
+                              void *out);
+void dmi_cuda_launch_scan_prod(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts,
+                               void *out);
+void dmi_cuda_launch_scan_min(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts,
+                              void *out);
+void dmi_cuda_launch_scan_max(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts,
+                              void *out);
+void dmi_cuda_launch_scan_logsumexp(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts,
+                                    void *out);
 
 /* Rows together: pairs of a key and a place are sorted, and then, where there are several rows, by their rows.
  */
@@ -43,6 +50,14 @@ typedef struct dmi_cuda_sort {
 /* direct: x and the elements are apart. */
 void dmi_cuda_launch_sort(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values, bool direct,
                           int64_t *indices, const int64_t *carried);
+
+/* One long row whose elements alone are wanted, all of them, of 4 or 8 bytes; floats of 2 too. */
+void dmi_cuda_launch_sort_floats(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values,
+                                 bool direct);
+void dmi_cuda_launch_sort_signed(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values,
+                                 bool direct);
+void dmi_cuda_launch_sort_unsigned(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values,
+                                   bool direct);
 
 /* Sides 0: v, 1: out. */
 void dmi_cuda_launch_search(dmi_queue *q, const dmi_cuda_box *box, const dmi_search *d, const void *sorted,

@@ -7,7 +7,7 @@ extern "C" {
 #include "kernels/order/order_cuda.h"
 }
 
-enum { THREADS = DMI_CUDA_THREADS };
+enum { THREADS = DMI_CUDA_THREADS, LONG = 1 << 16 };
 
 /* As dmi_sort_cpu's keys: NaN as the largest, -0 as 0. */
 template <typename K> static __device__ __forceinline__ K key_of(const dmi_cuda_sort &p, K bits)
@@ -161,9 +161,23 @@ static void sort_all(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *
     dmi_cuda_launched(q, "sort");
 }
 
+/* One long row, all of it, dense on both sides: its elements can be sorted by themselves. */
+static bool alone(const dmi_cuda_sort *p)
+{
+    const bool takes = p->bytes >= 4 || (p->bytes == 2 && p->kind == DMI_SORT_FLOAT);
+    return takes && p->rows.items == 1 && p->most == p->n && p->n >= LONG && p->n <= INT32_MAX &&
+           p->stride[0] == 1 && p->stride[1] == 1;
+}
+
 void dmi_cuda_launch_sort(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values, bool direct, int64_t *indices,
                           const int64_t *carried)
 {
+    if (values && !indices && alone(p)) {
+        (p->kind == DMI_SORT_FLOAT    ? dmi_cuda_launch_sort_floats
+         : p->kind == DMI_SORT_SIGNED ? dmi_cuda_launch_sort_signed
+                                      : dmi_cuda_launch_sort_unsigned)(q, p, x, values, direct);
+        return;
+    }
     switch (p->bytes) {
     case 1:
         sort_all<uint8_t>(q, p, x, values, direct, indices, carried);

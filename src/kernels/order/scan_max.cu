@@ -1,0 +1,4 @@
+/* Cumulative maxima on GPUs. */
+#include "kernels/order/scan.cuh"
+
+DMI_SCAN_OF_ROW(max, REAL)
