@@ -13,6 +13,7 @@ typedef struct train_options {
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
     int read;      /* DM_READ_* */
+    int64_t test_workers;
     bool shuffle, skip_damaged, explain, lean;
 } train_options;
 
@@ -31,7 +32,8 @@ enum {
     KEY_LEAN,
     KEY_STORE,
     KEY_STORE_FOLDER,
-    KEY_READ
+    KEY_READ,
+    KEY_TEST_WORKERS
 };
 
 static const struct argp_option options[] = {
@@ -45,6 +47,10 @@ static const struct argp_option options[] = {
     {"split", KEY_SPLIT, "LAYERS", 0,
      "how workers share inner products: LAYER=features,LAYER=batch (default: large ones by estimated time)", 0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
+    {"test-workers", KEY_TEST_WORKERS, "N", 0,
+     "so many workers, the last, run the tests beside the training of the others (default 0: all train, then "
+     "test)",
+     0},
     {"explain", KEY_EXPLAIN, NULL, 0,
      "what each layer will send, compute and hold, from its plans; trains nothing", 0},
     {"lean", KEY_LEAN, NULL, 0, "less memory: what lies between layers shares it where a step allows", 0},
@@ -104,6 +110,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_MAX_ITER:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->max_iter);
+        break;
+    case KEY_TEST_WORKERS:
+        fits = tool_int_parse(arg, 0, INT32_MAX, &o->test_workers);
         break;
     case KEY_SPLIT:
         o->split = arg;
@@ -212,6 +221,26 @@ static void catch_signals(const train_options *o)
     }
 }
 
+/* The training net; and the test nets, where they have workers of their own. */
+static dm_status explain(dm_solver *solver, bool apart)
+{
+    dm_status status = DM_OK;
+    dm_net *net = dm_solver_net(solver);
+    for (int i = 0; status == DM_OK && net; i++) {
+        char *text = NULL;
+        status = dm_net_explain(net, &text);
+        if (status == DM_OK) {
+            fputs(text, stdout);
+            free(text);
+        }
+        net = apart ? dm_solver_test_net(solver, i) : NULL;
+        if (status == DM_OK && net) {
+            printf("\nTest net #%d, on workers of its own:\n", i);
+        }
+    }
+    return status;
+}
+
 static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
 {
     dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
@@ -230,14 +259,10 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.store_folder = o->store_folder;
     settings.read = o->read;
     settings.lean = o->lean && !o->explain;
+    settings.test_workers = (int)o->test_workers;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {
-        char *text = NULL;
-        status = dm_net_explain(dm_solver_net(solver), &text);
-        if (status == DM_OK) {
-            fputs(text, stdout);
-            free(text);
-        }
+        status = explain(solver, o->test_workers > 0);
         tool_complain(status);
         dm_status end = tool_train_log_close(log, dm_solver_close(solver));
         return status == DM_OK ? end : status;
@@ -277,7 +302,12 @@ int tool_train(int argc, char **argv)
     if (status != DM_OK) {
         return tool_close(s, status);
     }
-    printf("Training on %d workers\n", dm_workers(s));
+    if (o.test_workers > 0 && o.test_workers < dm_workers(s)) {
+        printf("Training on %d workers, tests on %d others\n", dm_workers(s) - (int)o.test_workers,
+               (int)o.test_workers);
+    } else {
+        printf("Training on %d workers\n", dm_workers(s));
+    }
     status = tool_train_log_open(&log, o.log, o.report != NULL);
     if (status == DM_OK) {
         status = run(s, &o, &log);

@@ -1,4 +1,5 @@
-/* dmath: groups: some of the workers, as a session of their own.  BSD-3-Clause, see LICENSE. Included by dmath.h.
+/* dmath: groups: some of the workers, as a session of their own.  BSD-3-Clause, see LICENSE. Included by
+ * dmath.h.
  *
  *     dm_group half;
  *     dm_group_create(s, workers, 4, &half);
@@ -6,12 +7,17 @@
  *     ...                                     -- arrays made here lie on the workers of the group
  *     dm_group_end(s);
  *
- * A command on arrays of a group occupies only workers that hold a part of them: the others skip it, and go on with
- * other commands. So two pipelines on groups without a common worker run side by side, though one thread gives their
- * commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy. Rows that workers sort
- * together (option sort_exchange) occupy all workers of the session; while a group has begun they are not sorted so.
+ * A command on arrays of a group occupies only workers that hold a part of them: the others skip it, and go on
+ * with other commands. So two pipelines on groups without a common worker run side by side, though one thread
+ * gives their commands. Groups may overlap. Arrays of different groups may meet in one call, as in dm_copy.
+ * Rows that workers sort together (option sort_exchange) occupy all workers of the session; while a group has
+ * begun they are not sorted so.
  *
- * No call blocks but dm_group_sync and dm_group_counters; the others send nothing. */
+ * A call that reads or writes elements of an array on workers of the group that has begun waits for the workers
+ * of this group alone, not for what others are still at; what has failed there a later call reports.
+ *
+ * No call of this header blocks but dm_group_sync, dm_group_wait and dm_group_counters; the others send
+ * nothing. */
 #ifndef DMATH_GROUP_H
 #define DMATH_GROUP_H
 
@@ -48,6 +54,11 @@ DM_API DM_CHECKED dm_status dm_group_workers(dm_session *session, dm_group group
  * on other hosts it waits for their last report. Errors: DM_ERR_HANDLE, those of dm_sync; after a failure it has waited
  * for all workers. */
 DM_API DM_CHECKED dm_status dm_group_sync(dm_session *session, dm_group group);
+
+/* Waits at most so many seconds (0: only looks; negative: for ever) until the group's workers have done all
+ * commands given so far. *done = 1 if they have; 0: the time is over, which is no error. Errors: DM_ERR_HANDLE,
+ * DM_ERR_ARG (done, seconds), those of dm_group_sync. */
+DM_API DM_CHECKED dm_status dm_group_wait(dm_session *session, dm_group group, double seconds, int *done);
 
 /* The counters of the group's workers, added up; workspace_peak_bytes: the highest. Blocks as dm_group_sync. Errors:
  * DM_ERR_HANDLE, DM_ERR_ARG (out), those of dm_group_sync. */

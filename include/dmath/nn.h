@@ -317,10 +317,17 @@ typedef struct dm_solver_options {
     int64_t store_bytes; /* as of dm_net_options */
     const char *store_folder;
     int read; /* as of dm_net_options */
+    /* So many workers, the last of the session, run the tests, and only these; the others train, and go on
+     * meanwhile. Losses, scores and weights are those of a solver without it (with slices above 0). 0: all
+     * workers train, and test in between. No group may have begun (<dmath/group.h>). The solver's calls begin a
+     * group: in the functions that a program gives them dm_workers counts its workers. */
+    int test_workers;
 } dm_solver_options;
-#define DM_SOLVER_OPTIONS_INIT \
-    {sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, NULL, \
-     DM_READ_DEFAULT}
+#define DM_SOLVER_OPTIONS_INIT                                                                                 \
+    {                                                                                                          \
+        sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0,   \
+            NULL, DM_READ_DEFAULT, 0                                                                           \
+    }
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is
  * the field random_seed, or 1. The field solver_mode is accepted and has no effect. The caller ends it with
@@ -344,8 +351,10 @@ DM_API DM_CHECKED dm_status dm_solver_restore(dm_solver *solver, const char *pat
  * the names. name: 1 to 63 characters, copied. Does not block. Errors: DM_ERR_ARG (name), DM_ERR_STATE (it has
  * names already). */
 DM_API DM_CHECKED dm_status dm_solver_keep(dm_solver *solver, const char *name);
-/* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at those.
- * Errors: those of the net's calls, and of files. Cost: where it can be recorded, an iteration is one command
+/* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at
+ * those; with test_workers at the end only, for a test that has begun, and where a test is not over when the
+ * next one is due. Errors: those of the net's calls, and of files. Cost: where it can be recorded, an iteration
+ * is one command
  * (<dmath/program.h>). */
 DM_API DM_CHECKED dm_status dm_solver_step(dm_solver *solver, int64_t iterations);
 /* Trains to the end, with the last snapshot and the last test. ask, if not NULL, is called after each iteration:
@@ -359,7 +368,8 @@ DM_API DM_CHECKED dm_status dm_solver_snapshot(dm_solver *solver);
 DM_API int64_t dm_solver_iteration(const dm_solver *solver);
 /* The training net: the solver's, do not close it. */
 DM_API dm_net *dm_solver_net(dm_solver *solver);
-/* Test net i, which is the solver's too; NULL if there is none. */
+/* Test net i, which is the solver's too; NULL if there is none. With test_workers its parameters are copies,
+ * which a test, dm_net_forward and dm_net_save take from the training net first. */
 DM_API dm_net *dm_solver_test_net(dm_solver *solver, int i);
 
 /* ---- data ------------------------------------------------------------------------------------------------ */

@@ -59,8 +59,7 @@ static dm_status choose_reader(nn_feed *f)
     if (why[0]) {
         nn_log(net, "layer '%s': the program's process reads the records for all workers: %s", l->name, why);
     }
-    const int workers = dm_workers(net->session);
-    return nn_ring_open(f->type, f->state, &f->rows, workers, 1, &f->ring);
+    return nn_ring_open(f->type, f->state, &f->rows, net->cores_taken, 1, &f->ring);
 }
 
 dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, nn_images *images, nn_feed **out)

@@ -41,6 +41,7 @@ typedef struct station {
     uint64_t process, session;
     int64_t feed;
     int worker, sharing;
+    int64_t place; /* among the workers of the session, or of the group, that read */
     const nn_feed_type *type;
     void *state;
     bool images;
@@ -167,11 +168,11 @@ static dm_status open_source(nn_unpack *in, station *s)
     for (int i = 0; nn_feed_types[i]; i++) {
         s->type = strcmp(nn_feed_types[i]->name, name) == 0 ? nn_feed_types[i] : s->type;
     }
-    if (in->failed || !s->type || s->worker >= workers || s->tops > NN_FEED_TOPS) {
+    if (in->failed || !s->type || s->place < 0 || s->place >= workers || s->tops > NN_FEED_TOPS) {
         return dm_error_set(DM_ERR_VERSION, "the program has another version of libdmath_nn than the worker");
     }
     int64_t value;
-    memcpy(&value, (const char *)sharing + (size_t)s->worker * sizeof value, sizeof value);
+    memcpy(&value, (const char *)sharing + (size_t)s->place * sizeof value, sizeof value);
     s->sharing = (int)value;
     return s->type->open(in, &s->state);
 }
@@ -210,6 +211,7 @@ static void open_station(const dm_task *task, const order *o, told *t)
     s->session = o->session;
     s->feed = o->feed;
     s->worker = task->worker;
+    s->place = task->operand_blocks[0] > 0 ? task->operand[0][0].start[0] : -1;
     s->images = o->images != 0;
     if (pthread_create(&thread, NULL, open_there, &all) != 0) {
         t->status = DM_ERR_IO;

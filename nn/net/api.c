@@ -113,20 +113,31 @@ static dm_status given(const void *what, const char *call)
 dm_status dm_net_load(dm_net *net, const char *path)
 {
     dm_status status = given(net && path ? net : NULL, "dm_net_load");
-    return status == DM_OK ? nn_net_load(net, path) : status;
+    status = status == DM_OK ? nn_net_enter(net) : status;
+    return status == DM_OK ? nn_net_leave(net, nn_net_load(net, path)) : status;
 }
 
 dm_status dm_net_save(dm_net *net, const char *path)
 {
     dm_status status = given(net && path ? net : NULL, "dm_net_save");
-    return status == DM_OK ? nn_net_save(net, path) : status;
+    status = status == DM_OK ? nn_net_enter(net) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    status = nn_params_follow(net);
+    return nn_net_leave(net, status == DM_OK ? nn_net_save(net, path) : status);
 }
 
 dm_status dm_net_forward(dm_net *net, double *loss)
 {
     dm_status status = given(net, "dm_net_forward");
+    status = status == DM_OK ? nn_net_enter(net) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    status = nn_params_follow(net);
     status = status == DM_OK ? nn_forward(net) : status;
-    return status == DM_OK && loss ? nn_loss(net, loss) : status;
+    return nn_net_leave(net, status == DM_OK && loss ? nn_loss(net, loss) : status);
 }
 
 dm_status dm_net_backward(dm_net *net)
@@ -135,7 +146,8 @@ dm_status dm_net_backward(dm_net *net)
     if (status == DM_OK && net->phase != NN_TRAIN) {
         return dm_error_set(DM_ERR_STATE, "dm_net_backward: the net has the phase TEST and no gradients");
     }
-    return status == DM_OK ? nn_backward(net, false) : status;
+    status = status == DM_OK ? nn_net_enter(net) : status;
+    return status == DM_OK ? nn_net_leave(net, nn_backward(net, false)) : status;
 }
 
 dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff)

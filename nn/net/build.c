@@ -135,12 +135,23 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
         nn_blobs_lend(net, setup->lean);
         status = status == DM_OK ? nn_blobs_make(net, false) : status;
     }
-    status = status == DM_OK ? nn_params_place(net, share) : status;
+    status = status == DM_OK ? nn_params_place(net, share, setup->apart) : status;
     status = status == DM_OK ? nn_params_fill(net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         status = net->layers[i].type->prepare ? net->layers[i].type->prepare(&net->layers[i]) : DM_OK;
     }
     return status == DM_OK ? nn_unused(root) : status;
+}
+
+dm_status nn_net_enter(const nn_net *net)
+{
+    return net->group.id ? dm_group_begin(net->session, net->group) : DM_OK;
+}
+
+dm_status nn_net_leave(const nn_net *net, dm_status status)
+{
+    dm_status end = net->group.id ? dm_group_end(net->session) : DM_OK;
+    return status == DM_OK ? end : status;
 }
 
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out)
@@ -152,6 +163,8 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     }
     net->document = document;
     net->session = setup->session;
+    net->group = setup->group;
+    net->cores_taken = setup->workers > 0 ? setup->workers : dm_workers(setup->session);
     net->slices = setup->slices;
     net->type = setup->type;
     net->seed = setup->seed;
@@ -162,7 +175,8 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->store_bytes = setup->store_bytes;
     net->store_folder = setup->store_folder;
     net->read = setup->read;
-    dm_status status = build(net, setup);
+    dm_status status = nn_net_enter(net);
+    status = status == DM_OK ? nn_net_leave(net, build(net, setup)) : status;
     if (status != DM_OK) {
         char text[2048]; /* ending arrays may not change what is said */
         snprintf(text, sizeof text, "%s", dm_error_message());

@@ -34,18 +34,18 @@ static void add_costs(const char *text, int64_t *sent, cost *out)
     }
 }
 
-/* The plans of one function of a layer. Calls that make arrays cannot be planned alone: the cost is not known
- * then. */
-static dm_status cost_of(nn_layer *l, dm_status (*function)(nn_layer *), cost *out)
+/* The plans of one function of a layer, or those of copying the weights that the net takes from another (l
+ * NULL). Calls that make arrays cannot be planned alone: the cost is not known then. */
+static dm_status cost_of(const nn_net *net, nn_layer *l, dm_status (*function)(nn_layer *), cost *out)
 {
     char *text = NULL;
     int64_t *sent = calloc(MOST_WORKERS, sizeof *sent);
     *out = (cost){0};
-    dm_status status = sent ? dm_explain_begin(l->net->session) : nn_no_memory();
+    dm_status status = sent ? dm_explain_begin(net->session) : nn_no_memory();
     if (status == DM_OK) {
-        dm_status well = function(l);
+        dm_status well = l ? function(l) : nn_params_follow(net);
         out->known = well == DM_OK;
-        status = dm_explain_end(l->net->session, &text);
+        status = dm_explain_end(net->session, &text);
     }
     if (status == DM_OK && out->known) {
         add_costs(text, sent, out);
@@ -142,10 +142,10 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     cost forward = {0}, backward = {0};
     int64_t blobs = 0, params = 0;
     bool source = l->type->traits & (NN_SOURCE | NN_WAITS | NN_INPUT);
-    dm_status status = source ? DM_OK : cost_of(l, l->type->forward, &forward);
+    dm_status status = source ? DM_OK : cost_of(l->net, l, l->type->forward, &forward);
     bool back = l->need_backward && l->type->backward && !source;
     if (status == DM_OK && back) {
-        status = cost_of(l, l->type->backward, &backward);
+        status = cost_of(l->net, l, l->type->backward, &backward);
     }
     int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
     double one = nn_layer_flops(l);
@@ -163,14 +163,32 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     return status;
 }
 
-dm_status dm_net_explain(dm_net *net, char **text)
+/* What a net on workers of its own takes from the training net, before each test. */
+static dm_status explain_weights(FILE *to, const nn_net *net)
+{
+    cost c = {0};
+    int64_t bytes = 0;
+    for (int i = 0; i < net->param_count; i++) {
+        bytes += net->params[i]->follows ? bytes_of(net, net->params[i]->data) : 0;
+    }
+    dm_status status = bytes > 0 ? cost_of(net, NULL, NULL, &c) : DM_OK;
+    if (status == DM_OK && bytes > 0) {
+        fprintf(to,
+                "Before a test %.2f MiB of weights come from the training net: %d calls, at most %.1f KiB sent "
+                "by a worker.\n",
+                (double)bytes / (1 << 20), c.calls, (double)c.sent / 1024);
+    }
+    return status;
+}
+
+static dm_status explain(nn_net *net, char **text)
 {
     size_t length = 0;
     double flops = 0;
     int64_t sent = 0, memory[2] = {0, 0};
-    FILE *to = net && text ? open_memstream(text, &length) : NULL;
+    FILE *to = open_memstream(text, &length);
     if (!to) {
-        return net && text ? nn_no_memory() : dm_error_set(DM_ERR_ARG, "dm_net_explain: an argument is NULL");
+        return nn_no_memory();
     }
     fprintf(to, "%-20s %-16s %-8s %10s %6s %12s %6s %12s %10s %10s %10s\n", "layer", "type", "split", "GFLOP",
             "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
@@ -190,6 +208,7 @@ dm_status dm_net_explain(dm_net *net, char **text)
             "on all workers together, %.2f MiB of parameters on each.\n",
             dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "", flops * 1e-9,
             (double)sent / 1024, (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
+    status = status == DM_OK ? explain_weights(to, net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {
             explain_split(to, &net->layers[i]);
@@ -207,4 +226,13 @@ dm_status dm_net_explain(dm_net *net, char **text)
         status = nn_no_memory();
     }
     return status;
+}
+
+dm_status dm_net_explain(dm_net *net, char **text)
+{
+    if (!net || !text) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_explain: an argument is NULL");
+    }
+    dm_status status = nn_net_enter(net);
+    return status == DM_OK ? nn_net_leave(net, explain(net, text)) : status;
 }

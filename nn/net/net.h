@@ -69,6 +69,7 @@ typedef struct nn_param {
     double first; /* its first value where the file has no filler */
     double lr_mult, decay_mult;
     bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
+    const struct nn_param *follows;   /* of the net whose elements it takes, by copies; NULL: it has its own */
     bool rounds;                      /* layers use it in the net's type */
     int64_t range; /* workers hold ranges of so many rows, as dm_layout_batch deals them; 0: each holds all */
     dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another */
@@ -126,6 +127,8 @@ struct dm_layer {
 
 struct dm_net {
     dm_session *session;
+    dm_group group;  /* on whose workers it is; zero: on those of the group that has begun, or all */
+    int cores_taken; /* workers of the session */
     nn_document *document;
     const char *name;
     dm_log_function log;
@@ -158,9 +161,12 @@ struct dm_net {
 };
 
 /* --- build.c. The net takes the document, also where it fails. share: a net whose parameters it takes, by the
- * names of layers, or NULL. */
+ * names of layers, or NULL; apart: it has copies of them, for it is on other workers. */
 typedef struct nn_net_setup {
     dm_session *session;
+    dm_group group; /* as of dm_net */
+    int workers;    /* of the session; 0: dm_workers */
+    bool apart;
     int slices;
     dm_dtype type;
     uint64_t seed;
@@ -178,6 +184,10 @@ typedef struct nn_net_setup {
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
+/* What makes arrays, or asks for workers, stands between these two: then they are those of the net's group. The
+ * second returns `status`, or what went wrong with it. */
+dm_status nn_net_enter(const nn_net *net);
+dm_status nn_net_leave(const nn_net *net, dm_status status);
 void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --- merge.c: layers that a layer beside them can do. */
 void nn_merge(nn_net *net);
@@ -218,8 +228,10 @@ void nn_mark_backward(nn_net *net);
 /* Marks the blobs that a list separated by commas names: the program gives their gradients. */
 dm_status nn_mark_own_losses(nn_net *net, const char *names);
 /* --- params.c */
-dm_status nn_params_place(nn_net *net, nn_net *share);
+dm_status nn_params_place(nn_net *net, nn_net *share, bool apart);
 dm_status nn_params_fill(nn_net *net);
+/* Copies the elements that parameters take from another net. */
+dm_status nn_params_follow(const nn_net *net);
 /* An array for a parameter, on all workers: its gradient, its history. */
 dm_status nn_param_array(const nn_net *net, const nn_param *param, dm_array *out);
 /* The shape of its arrays; returns the dims. */

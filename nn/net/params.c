@@ -129,8 +129,8 @@ bool nn_type_fits(dm_dtype type)
     return type == DM_F32 || type == DM_F16 || type == DM_BF16;
 }
 
-/* Takes the arrays of a net whose layers have the same names: for tests beside training. */
-static dm_status borrow(nn_net *net, nn_net *share)
+/* Takes the arrays of a net whose layers have the same names, or with `apart` their elements: for tests. */
+static dm_status borrow(nn_net *net, nn_net *share, bool apart)
 {
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
@@ -148,8 +148,9 @@ static dm_status borrow(nn_net *net, nn_net *share)
             return nn_layer_fail(p->owner, "name", DM_ERR_SHAPE,
                                  "has parameters of another shape than the training net's layer");
         }
-        p->borrowed = true;
-        p->data = theirs->data;
+        p->follows = apart ? theirs : NULL;
+        p->borrowed = !apart;
+        p->data = apart ? p->data : theirs->data;
     }
     return DM_OK;
 }
@@ -175,9 +176,9 @@ static dm_status place_in_flat(const nn_net *net, nn_param *p)
     return status == DM_OK && f->rounds ? nn_flat_part(net, p, f->rounded, &p->rounded) : status;
 }
 
-dm_status nn_params_place(nn_net *net, nn_net *share)
+dm_status nn_params_place(nn_net *net, nn_net *share, bool apart)
 {
-    dm_status status = share ? borrow(net, share) : DM_OK;
+    dm_status status = share ? borrow(net, share, apart) : DM_OK;
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];
@@ -191,13 +192,23 @@ dm_status nn_params_fill(nn_net *net)
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        if (p->borrowed) {
+        if (p->borrowed || p->follows) {
             nn_use_all((nn_message *)(uintptr_t)p->filler);
         } else if (!p->filler && p->first != 0) {
             status = dm_fill(net->session, p->data, p->first);
         } else {
             status = nn_fill(net, p->filler, p->ndim, p->shape, nn_hash(net->seed, (uint64_t)i), p->data);
         }
+    }
+    return status == DM_OK ? nn_params_follow(net) : status;
+}
+
+dm_status nn_params_follow(const nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->param_count; i++) {
+        const nn_param *p = net->params[i];
+        status = p->follows ? dm_copy(net->session, p->follows->data, p->data) : DM_OK;
     }
     return status;
 }

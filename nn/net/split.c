@@ -121,7 +121,8 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
                             other->name);
     }
     if (other) {
-        l->ranges = is_inner(other) ? other->ranges : 0;
+        const int64_t rows = l->param[0]->shape[0];
+        l->ranges = is_inner(other) && other->ranges ? nn_deal_out(net, rows, range_of(net, rows)).ranges : 0;
         l->by_features = is_inner(other) && other->by_features;
         l->split_asked = other->split_asked;
     } else if (wish >= 0 || l->param[0]->count > most_uncut) {

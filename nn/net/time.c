@@ -98,11 +98,8 @@ static void medians(const double *all, int count, int passes, double nothing, do
 }
 
 /* Medians, because some pass or other compiles kernels. */
-dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
+static dm_status measure(dm_net *net, int passes, double *forward, double *backward)
 {
-    if (!net || !forward || !backward || passes < 1) {
-        return dm_error_set(DM_ERR_ARG, "dm_net_measure: net and arrays must be there, passes at least 1");
-    }
     const int count = net->layer_count;
     const size_t all = (size_t)count * (size_t)passes;
     double nothing = 0, *times = calloc(2 * all + (size_t)passes, sizeof *times);
@@ -117,6 +114,15 @@ dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backw
     }
     free(times);
     return status;
+}
+
+dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
+{
+    if (!net || !forward || !backward || passes < 1) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_measure: net and arrays must be there, passes at least 1");
+    }
+    dm_status status = nn_net_enter(net);
+    return status == DM_OK ? nn_net_leave(net, measure(net, passes, forward, backward)) : status;
 }
 
 /* Of a whole pass, whose layers nobody waits for: the median. */
@@ -280,14 +286,11 @@ static dm_status print_times(const nn_net *net, int passes, const rates *r, cons
     return fclose(to) == 0 ? DM_OK : nn_no_memory();
 }
 
-dm_status dm_net_time(dm_net *net, int passes, char **text)
+static dm_status time_net(dm_net *net, int passes, char **text)
 {
-    if (!net || !text || passes < 1) {
-        return dm_error_set(DM_ERR_ARG, "dm_net_time: net and text must be there, passes at least 1");
-    }
     size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
     double *forward = malloc(bytes), *backward = malloc(bytes);
-    dm_status status = forward && backward ? dm_net_measure(net, passes, forward, backward) : nn_no_memory();
+    dm_status status = forward && backward ? measure(net, passes, forward, backward) : nn_no_memory();
     rates r = {1, 1};
     double pass = 0;
     status = status == DM_OK ? measure_pass(net, passes, &pass) : status;
@@ -296,4 +299,13 @@ dm_status dm_net_time(dm_net *net, int passes, char **text)
     free(forward);
     free(backward);
     return status;
+}
+
+dm_status dm_net_time(dm_net *net, int passes, char **text)
+{
+    if (!net || !text || passes < 1) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_time: net and text must be there, passes at least 1");
+    }
+    dm_status status = nn_net_enter(net);
+    return status == DM_OK ? nn_net_leave(net, time_net(net, passes, text)) : status;
 }

@@ -39,7 +39,11 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
 {
     nn_document *d = NULL;
     int64_t seed = nn_int(s->m, S, "random_seed");
+    const bool apart = phase == NN_TEST && s->test_workers > 0;
     nn_net_setup setup = {.session = s->session,
+                          .group = apart ? s->test_on : s->train_on,
+                          .workers = s->workers,
+                          .apart = apart,
                           .slices = s->slices,
                           .type = phase == NN_TEST ? DM_F32 : s->type,
                           .seed = seed >= 0 ? (uint64_t)seed : 1,
@@ -99,15 +103,7 @@ static dm_status test_net(dm_solver *s, int64_t i, const char *generic)
         return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT, "test_iter must be at least 1");
     }
     dm_status status = build(s, field, at, NN_TEST, state, &t->net);
-    if (status == DM_OK) {
-        int64_t elements = 0;
-        for (int k = 0; k < t->net->output_count; k++) {
-            elements += t->net->blobs[t->net->output[k]]->count;
-        }
-        t->scores = calloc((size_t)elements + 1, sizeof *t->scores);
-        status = t->scores ? DM_OK : nn_no_memory();
-    }
-    return status;
+    return status == DM_OK ? nn_test_make(s, t) : status;
 }
 
 dm_status nn_solver_nets(dm_solver *s)
@@ -133,6 +129,9 @@ dm_status nn_solver_nets(dm_solver *s)
     if (count && s->test_interval == 0) {
         return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT,
                           "there are test nets, but no test_interval");
+    }
+    if (s->test_workers > 0 && count == 0) {
+        return dm_error_set(DM_ERR_ARG, "test_workers is %d, but the solver has no test nets", s->test_workers);
     }
     s->net->save_diffs = diffs;
     s->tests = calloc((size_t)count + 1, sizeof *s->tests);

@@ -21,7 +21,7 @@ void nn_solver_log(const dm_solver *s, const char *format, ...)
     }
 }
 
-static double now_s(void)
+double nn_solver_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -30,19 +30,45 @@ static double now_s(void)
 
 void nn_solver_tell(const dm_solver *s, dm_train_event event)
 {
+    nn_solver_tell_of(s, s->iter, event);
+}
+
+void nn_solver_tell_of(const dm_solver *s, int64_t iteration, dm_train_event event)
+{
     if (s->event) {
-        event.iteration = s->iter;
+        event.iteration = iteration;
         event.end = s->max_iter;
-        event.seconds = now_s() - s->opened;
+        event.seconds = nn_solver_now() - s->opened;
         s->event(s->event_context, &event);
     }
 }
 
 /* --- opening and closing */
+enum {
+    MOST_IN_GROUPS = 64
+}; /* workers of a session in whose groups user functions run, as readers of records are */
+
 typedef struct source { /* of the settings: a file, or calls of the program, with a net or without */
     const char *path;
     const dm_prototxt *settings, *net;
 } source;
+
+/* The last workers test, the others train. */
+static dm_status make_groups(dm_solver *s)
+{
+    const int test = s->test_workers, train = s->workers - test;
+    int *all = malloc((size_t)s->workers * sizeof *all);
+    dm_status status = all ? DM_OK : nn_no_memory();
+    for (int w = 0; all && w < s->workers; w++) {
+        all[w] = w;
+    }
+    if (status == DM_OK && test > 0) {
+        status = dm_group_create(s->session, all, train, &s->train_on);
+        status = status == DM_OK ? dm_group_create(s->session, all + train, test, &s->test_on) : status;
+    }
+    free(all);
+    return status;
+}
 
 static dm_status open_solver(dm_solver *s, const source *from)
 {
@@ -54,9 +80,11 @@ static dm_status open_solver(dm_solver *s, const source *from)
     }
     s->m = s->document->root;
     status = nn_solver_settings(s, from->path ? from->path : "solver");
+    status = status == DM_OK ? make_groups(s) : status;
     status = status == DM_OK ? nn_solver_nets(s) : status;
     status = status == DM_OK ? nn_solver_rule(s) : status;
-    status = status == DM_OK ? nn_solver_histories(s) : status;
+    status = status == DM_OK ? nn_net_enter(s->net) : status;
+    status = status == DM_OK ? nn_net_leave(s->net, nn_solver_histories(s)) : status;
     if (status == DM_OK) {
         /* nets that have copies of these tell what nobody asks for */
         static const char *const copied[] = {"train_state", "test_state", "net_param", "train_net_param",
@@ -82,8 +110,7 @@ static void close_solver(dm_solver *s)
 {
     nn_solver_unkeep(s);
     for (int i = 0; i < s->test_count; i++) {
-        nn_net_free(s->tests[i].net);
-        free(s->tests[i].scores);
+        nn_test_free(s, &s->tests[i]);
     }
     for (int i = 0; s->history && i < s->history_count; i++) {
         destroy(s, s->history[i]);
@@ -94,6 +121,10 @@ static void close_solver(dm_solver *s)
     destroy(s, s->norm);
     nn_step_drop(s);
     nn_net_free(s->net);
+    if (dm_group_destroy(s->session, s->train_on) != DM_OK ||
+        dm_group_destroy(s->session, s->test_on) != DM_OK) {
+        nn_solver_log(s, "a group was gone before its solver ended: %s", dm_error_message());
+    }
     nn_document_free(s->document);
     nn_document_free(s->given);
     free(s->tests);
@@ -125,6 +156,13 @@ static dm_status make_solver(const char *call, dm_session *session, const source
                             "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS",
                             call);
     }
+    if (o.test_workers < 0 || (o.test_workers > 0 && o.test_workers >= dm_workers(session))) {
+        return dm_error_set(
+            DM_ERR_ARG,
+            "%s: test_workers is %d; of the %d workers of the session at least one must be left "
+            "for training",
+            call, o.test_workers, dm_workers(session));
+    }
     dm_solver *s = calloc(1, sizeof *s);
     if (!s) {
         return nn_no_memory();
@@ -143,10 +181,13 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     s->lean = o.lean != 0;
     s->store_bytes = o.store_bytes;
     s->store_folder = o.store_folder;
-    s->read = o.read;
+    s->workers = dm_workers(session);
+    s->test_workers = o.test_workers;
+    const bool many = s->test_workers > 0 && s->workers > MOST_IN_GROUPS;
+    s->read = many && o.read == DM_READ_DEFAULT ? DM_READ_BY_PROGRAM : o.read;
     s->event = o.event;
     s->event_context = o.event_context;
-    s->opened = now_s();
+    s->opened = nn_solver_now();
     dm_status status = open_solver(s, from);
     if (status != DM_OK) {
         char text[2048];
@@ -221,7 +262,7 @@ static dm_status show_outputs(dm_solver *s)
 
 static dm_status display(dm_solver *s)
 {
-    double now = now_s(), seconds = now - s->display_time;
+    double now = nn_solver_now(), seconds = now - s->display_time;
     nn_solver_log(s, "Iteration %lld (%g iter/s, %gs/%lld iters), loss = %g", (long long)s->iter,
                   (double)(s->iter - s->display_iter) / (seconds > 0 ? seconds : 1), seconds,
                   (long long)s->display, smoothed(s));
@@ -237,11 +278,12 @@ static dm_status one_iteration(dm_solver *s)
     bool wanted = wants_loss(s);
     dm_status status = DM_OK;
     if (s->test_interval && s->iter % s->test_interval == 0 && (s->iter > 0 || s->test_at_start)) {
-        status = nn_solver_test(s);
+        status = nn_test_begin(s);
     }
     s->rate = nn_solver_rate(s);
     if (status == DM_OK && s->program.id) {
         status = nn_step_run(s);
+        status = status == DM_OK ? nn_test_beside(s) : status;
         status = status == DM_OK && wanted ? nn_loss(s->net, &total) : status;
     }
     s->net->debug = s->debug && s->display && s->iter % s->display == 0;
@@ -256,6 +298,7 @@ static dm_status one_iteration(dm_solver *s)
         status = display(s);
     }
     status = status == DM_OK ? nn_solver_update(s) : status;
+    status = status == DM_OK && !s->program.id ? nn_test_beside(s) : status;
     if (status == DM_OK) {
         nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_STEP});
     }
@@ -268,7 +311,7 @@ static dm_status one_iteration(dm_solver *s)
 static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *context, bool *stopped)
 {
     dm_status status = s->iter == s->at ? DM_OK : nn_solver_continue(s);
-    s->display_time = now_s();
+    s->display_time = nn_solver_now();
     s->display_iter = s->start = s->iter;
     s->net->debug = false; /* one_iteration says */
     status = status != DM_OK || s->program.id ? status : nn_step_record(s);
@@ -280,6 +323,7 @@ static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *cont
         }
         *stopped = said == DM_SOLVER_STOP;
     }
+    s->testing.going = s->testing.going && status == DM_OK;
     return status;
 }
 
@@ -289,8 +333,12 @@ dm_status dm_solver_step(dm_solver *s, int64_t iterations)
     if (!s || iterations < 0) {
         return dm_error_set(DM_ERR_ARG, "dm_solver_step: solver must be there, iterations not negative");
     }
-    dm_status status = train(s, s->iter + iterations, NULL, NULL, &stopped);
-    return status;
+    dm_status status = nn_net_enter(s->net);
+    if (status != DM_OK) {
+        return status;
+    }
+    status = train(s, s->iter + iterations, NULL, NULL, &stopped);
+    return nn_net_leave(s->net, status == DM_OK ? nn_test_finish(s) : status);
 }
 
 /* After the last update: the loss that follows from it, and the last test. */
@@ -308,7 +356,8 @@ static dm_status finish(dm_solver *s)
         }
     }
     if (status == DM_OK && s->test_interval && s->iter % s->test_interval == 0) {
-        status = nn_solver_test(s);
+        status = nn_test_begin(s);
+        status = status == DM_OK ? nn_test_finish(s) : status;
     }
     if (status == DM_OK) {
         nn_solver_log(s, "Optimization Done.");
@@ -317,12 +366,9 @@ static dm_status finish(dm_solver *s)
     return status;
 }
 
-dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
+static dm_status run(dm_solver *s, int (*ask)(void *context), void *context)
 {
     bool stopped = false;
-    if (!s) {
-        return dm_error_set(DM_ERR_ARG, "dm_solver_run: solver is NULL");
-    }
     nn_solver_log(s, "Solving %s", s->net->name);
     nn_solver_log(s, "Learning Rate Policy: %s", nn_string(s->m, "SolverParameter", "lr_policy"));
     dm_status status = train(s, s->max_iter, ask, context, &stopped);
@@ -330,6 +376,7 @@ dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
         (!s->snapshot || s->iter % s->snapshot != 0)) {
         status = nn_solver_snapshot(s);
     }
+    status = status == DM_OK ? nn_test_finish(s) : status;
     if (status == DM_OK && stopped) {
         nn_solver_log(s, "Optimization stopped early.");
         nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_END});
@@ -338,15 +385,24 @@ dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
     return status == DM_OK ? finish(s) : status;
 }
 
+dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
+{
+    dm_status status = s ? nn_net_enter(s->net) : dm_error_set(DM_ERR_ARG, "dm_solver_run: solver is NULL");
+    return status == DM_OK ? nn_net_leave(s->net, run(s, ask, context)) : status;
+}
+
 dm_status dm_solver_restore(dm_solver *s, const char *path)
 {
-    return s && path ? nn_solver_restore(s, path)
-                     : dm_error_set(DM_ERR_ARG, "dm_solver_restore: an argument is NULL");
+    dm_status status =
+        s && path ? nn_net_enter(s->net) : dm_error_set(DM_ERR_ARG, "dm_solver_restore: an argument is NULL");
+    return status == DM_OK ? nn_net_leave(s->net, nn_solver_restore(s, path)) : status;
 }
 
 dm_status dm_solver_snapshot(dm_solver *s)
 {
-    return s ? nn_solver_snapshot(s) : dm_error_set(DM_ERR_ARG, "dm_solver_snapshot: solver is NULL");
+    dm_status status =
+        s ? nn_net_enter(s->net) : dm_error_set(DM_ERR_ARG, "dm_solver_snapshot: solver is NULL");
+    return status == DM_OK ? nn_net_leave(s->net, nn_solver_snapshot(s)) : status;
 }
 
 int64_t dm_solver_iteration(const dm_solver *s)

@@ -6,9 +6,19 @@
 
 typedef struct nn_test {
     nn_net *net;
-    int64_t iterations;
-    double *scores; /* sums of all elements of all outputs */
+    int64_t iterations; /* batches */
+    dm_array *sums;     /* f64, of each output: the sum of all batches */
+    dm_array *losses;   /* of each blob: [iterations], if it is a part of the loss and that is asked for */
 } nn_test;
+
+/* The test that has begun: which net is next, with which batch. */
+typedef struct nn_testing {
+    bool going;
+    int64_t iteration; /* of the training, whose weights it has */
+    int net;
+    int64_t batch;
+    bool late; /* a test was not over when the next one was due, and the log has said so */
+} nn_testing;
 
 typedef struct nn_rate {
     double mult, now;
@@ -41,6 +51,10 @@ struct dm_solver {
     nn_net *net;
     nn_test *tests;
     int test_count;
+    nn_testing testing;
+    int test_workers;           /* as of dm_solver_options */
+    dm_group train_on, test_on; /* zero: all workers */
+    int workers;                /* all of them */
     const nn_rule *rule;
     dm_array *history; /* of each parameter of the net, one or two */
     int history_count;
@@ -64,8 +78,10 @@ struct dm_solver {
 };
 
 void nn_solver_log(const dm_solver *solver, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Tells an event; iteration, end and seconds are filled in. */
+/* Tells an event; iteration (that of the solver, or another), end and seconds are filled in. */
 void nn_solver_tell(const dm_solver *solver, dm_train_event event);
+void nn_solver_tell_of(const dm_solver *solver, int64_t iteration, dm_train_event event);
+double nn_solver_now(void); /* seconds */
 /* --- settings.c: fields that are no nets. path: the solver's file. */
 dm_status nn_solver_settings(dm_solver *solver, const char *path);
 /* --- nets.c */
@@ -86,8 +102,13 @@ dm_status nn_step_run(dm_solver *solver);
 dm_status nn_step_forward(dm_solver *solver); /* a forward pass of the training net alone */
 const nn_rate *nn_step_rate(const dm_solver *solver, double mult); /* NULL: none */
 void nn_step_drop(dm_solver *solver);
-/* --- test.c */
-dm_status nn_solver_test(dm_solver *solver);
+/* --- test.c: a test with the weights of now. Where tests have workers of their own it goes on beside training:
+ * its next batches are given while a step runs, until that is done. */
+dm_status nn_test_make(dm_solver *solver, nn_test *test); /* what it adds up */
+dm_status nn_test_begin(dm_solver *solver);               /* the one before ends first */
+dm_status nn_test_beside(dm_solver *solver);
+dm_status nn_test_finish(dm_solver *solver); /* waits */
+void nn_test_free(dm_solver *solver, nn_test *test);
 /* --- snapshot.c */
 dm_status nn_solver_snapshot(dm_solver *solver);
 dm_status nn_solver_restore(dm_solver *solver, const char *path);

@@ -152,14 +152,15 @@ dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *w
     return DM_OK;
 }
 
-static dm_status wait_for(dmi_session *s, const struct dmi_group *g)
+/* Waits for the group's workers alone. */
+static dm_status wait_for(dmi_session *s, const struct dmi_group *g, uint64_t command, int64_t until_ns)
 {
     s->awaited = g->worker;
     s->awaiting = g->count;
-    dm_status status = dmi_wait(s, s->command);
+    dm_status status = dmi_wait_until(s, command, until_ns);
     s->awaited = NULL;
-    if (status == DM_OK) {
-        return DM_OK;
+    if (status == DM_OK || status == DM_ERR_PENDING) {
+        return status;
     }
     char *text = strdup(dmi_error_text());
     (void)!dmi_wait_done(s, s->command, 0); /* what failed is spread when all have done it */
@@ -173,7 +174,41 @@ dm_status dm_group_sync(dm_session *session, dm_group group)
     dmi_session *s;
     struct dmi_group *g = NULL;
     dm_status status = enter(session, group, &s, &g);
-    return status == DM_OK ? wait_for(s, g) : status;
+    return status == DM_OK ? wait_for(s, g, s->command, 0) : status;
+}
+
+dm_status dm_group_wait(dm_session *session, dm_group group, double seconds, int *done)
+{
+    dmi_session *s;
+    struct dmi_group *g = NULL;
+    dm_status status = enter(session, group, &s, &g);
+    if (status == DM_OK && (!done || seconds != seconds)) {
+        return dmi_fail(DM_ERR_ARG, "group_wait: %s", done ? "seconds is NaN" : "done is NULL");
+    }
+    if (status == DM_OK) {
+        status = wait_for(s, g, s->command, dmi_deadline(seconds));
+        *done = status != DM_ERR_PENDING;
+    }
+    return status == DM_ERR_PENDING ? DM_OK : status;
+}
+
+static bool has(const struct dmi_group *g, int worker)
+{
+    for (int i = 0; i < g->count; i++) {
+        if (g->worker[i] == worker) {
+            return true;
+        }
+    }
+    return false;
+}
+
+dm_status dmi_group_transferred(dmi_session *s, const dmi_layout *layout, uint64_t command, int64_t until_ns)
+{
+    const struct dmi_group *g = s->open_groups > 0 ? s->open_group[s->open_groups - 1] : NULL;
+    for (int w = 0; g && w < s->workers; w++) {
+        g = dmi_layout_shard_count(layout, w) == 0 || has(g, w) ? g : NULL;
+    }
+    return g ? wait_for(s, g, command, until_ns) : dmi_wait_until(s, command, until_ns);
 }
 
 dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *out)
@@ -184,7 +219,7 @@ dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *ou
                                              "group_counters: out: set size to sizeof(dm_counters)")
                            : dmi_fail(DM_ERR_ARG, "group_counters: out is NULL");
     if (status != DM_OK || (status = enter(session, group, &s, &g)) != DM_OK ||
-        (status = wait_for(s, g)) != DM_OK) {
+        (status = wait_for(s, g, s->command, 0)) != DM_OK) {
         return status;
     }
     dm_counters sum = {0};

@@ -288,6 +288,9 @@ DM_CHECKED dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dm
 uint32_t dmi_group_number(const dmi_session *s);
 /* Who runs a user function. */
 DM_CHECKED dm_status dmi_group_apply(dmi_session *s, dmi_call *call);
+/* Waits for a transfer from or to an array: for the workers of that group alone, if the array lies on these. */
+DM_CHECKED dm_status dmi_group_transferred(dmi_session *s, const dmi_layout *layout, uint64_t command,
+                                           int64_t until_ns);
 void dmi_groups_free(dmi_session *s);
 /* --- profile.c */
 DM_CHECKED dm_status dmi_profiling_start(dmi_session *s);

@@ -339,7 +339,7 @@ static dm_status wait_until(dm_session *session, dmi_call *call, const dm_array 
         return status;
     }
     uint64_t transfer = s->command;
-    status = dmi_wait_until(s, transfer, until_ns);
+    status = dmi_group_transferred(s, call->operand[0].desc.layout, transfer, until_ns);
     if (status == DM_OK && s->transfer_culprit != 0) {
         char text[160];
         dmi_culprit_text("the array", s->transfer_culprit, text, sizeof text);

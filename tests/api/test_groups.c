@@ -2,6 +2,7 @@
  * for each other. */
 #include "support/refusal.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -161,7 +162,8 @@ static void apart_case(dmt_case *c)
     int worker[16];
     dm_array busy, x, y;
     dm_program program;
-    double got[COUNT];
+    double got[COUNT] = {0};
+    int done[2] = {-1, -1};
     dm_group lazy = backwards(c, 1, worker), diligent = {0};
     for (int i = 0; i < c->workers - 1; i++) {
         worker[i] = i;
@@ -185,11 +187,21 @@ static void apart_case(dmt_case *c)
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 3, 0, NULL));
     DMT_OK(c, dm_group_sync(s, diligent));
+    DMT_OK(c, dm_write(s, x, got)); /* what wait in the group wait for its workers */
+    DMT_OK(c, dm_read(s, y, got));
+    DMT_OK(c, dm_group_wait(s, diligent, -1, &done[0]));
+    DMT_OK(c, dm_group_wait(s, lazy, 0.01, &done[1]));
     if (atomic_load(&ended)) {
         dmt_fail(c, "the other group has ended");
     }
+    if (!dmt_launched() && (done[0] != 1 || done[1] != 0)) {
+        dmt_fail(c, "group_wait says that %d of the diligent and %d of the lazy are done", done[0], done[1]);
+    }
     atomic_store(&may_end, 1);
-    DMT_OK(c, dm_group_sync(s, lazy));
+    DMT_OK(c, dm_group_wait(s, lazy, -1, &done[1]));
+    if (done[1] != 1) {
+        dmt_fail(c, "group_wait without a limit says that the group is at work");
+    }
     if (atomic_load(&ended) != 1) {
         dmt_fail(c, "the function ran on %d workers", atomic_load(&ended));
     }
@@ -380,11 +392,14 @@ static void refusals_case(dmt_case *c)
     }
     DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_begin(s, zero));
     DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_sync(s, zero));
+    DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_wait(s, zero, 0, &n));
     DMT_REFUSED(c, DM_ERR_STATE, dm_group_end(s));
     DMT_OK(c, dm_group_destroy(s, zero));
     DMT_OK(c, dm_group_create(s, two, 1, &group));
     DMT_REFUSED(c, DM_ERR_ARG, dm_group_counters(s, group, &counters));
     DMT_REFUSED(c, DM_ERR_ARG, dm_group_counters(s, group, NULL));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_wait(s, group, 0, NULL));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_group_wait(s, group, NAN, &n));
     DMT_REFUSED(c, DM_ERR_ARG, dm_group_workers(s, group, 0, &out, &n));
     DMT_REFUSED(c, DM_ERR_ARG, dm_group_workers(s, group, 0, NULL, NULL));
     DMT_OK(c, dm_group_destroy(s, group));
