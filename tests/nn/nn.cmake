@@ -12,6 +12,15 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
+# Tests beside training with ranks, and on emulated GPUs.
+foreach(ranks 3 6)
+  dmath_mpi_test(test_beside_mpi_${ranks} ${ranks} $<TARGET_FILE:test_beside>)
+  dmath_test_folder(test_beside_mpi_${ranks})
+endforeach()
+dmath_test(test_beside_emulated test_beside)
+set_property(TEST test_beside_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
+dmath_test_folder(test_beside_emulated)
+
 # Workers that read their own records, as ranks too.
 foreach(ranks 2 3)
   dmath_mpi_test(test_readers_mpi_${ranks} ${ranks} $<TARGET_FILE:test_readers>)
