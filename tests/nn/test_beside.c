@@ -193,7 +193,7 @@ static void test_bits(void **state)
 }
 
 /* --- a test net whose batches wait */
-static atomic_int iterations, must, gone_on;
+static atomic_int iterations, must, gone_on, told; /* told: results of a test have come */
 
 /* Until training has gone on for so many iterations, or 20 s. */
 static int wait_for_training(const dm_task *task)
@@ -237,6 +237,7 @@ static void count_steps(void *context, const dm_train_event *e)
     if (e->kind == DM_TRAIN_STEP) {
         atomic_store(&iterations, (int)e->iteration);
     }
+    atomic_fetch_add(&told, e->kind == DM_TRAIN_TESTED);
 }
 
 /* So many iterations, with a layer in the test net that runs `function`. */
@@ -267,19 +268,32 @@ static dm_status train_slowly(const char *function, const char *settings, seen *
 }
 
 #define PLAIN "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' snapshot_after_train: false "
+
+static int stop_when_told(void *context)
+{
+    (void)context;
+    if (atomic_load(&iterations) > 4) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return atomic_load(&told) ? DM_SOLVER_STOP : DM_SOLVER_GO_ON;
+}
+
+/* Each of the two batches of the test of iteration 0 sees training go on, and its results come in the middle.
+ */
 static void test_overlap(void **state)
 {
     seen *log = calloc(1, sizeof *log);
     dm_solver *solver = NULL;
     (void)state;
-    if (worker_count > 1 &&
-        !launched) { /* each of the two batches of the test of iteration 0 sees training go on */
+    if (worker_count > 1 && !launched) {
         atomic_store(&must, 4);
         atomic_store(&gone_on, 0);
-        CHECK(train_slowly("wait for training", PLAIN "max_iter: 20 test_interval: 30 test_iter: 2", log, NULL,
-                           &solver));
+        atomic_store(&told, 0);
+        CHECK(train_slowly("wait for training", PLAIN "max_iter: 9000 test_interval: 10000 test_iter: 2", log,
+                           stop_when_told, &solver));
         assert_int_equal(atomic_load(&gone_on), 2);
         assert_non_null(strstr(log->tests, "Iteration 0, Testing net (#0)\n    Test net output #0: l"));
+        assert_in_range(dm_solver_iteration(solver), 4, 8999);
         assert_false(log->late);
         CHECK(dm_solver_close(solver));
     }
