@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Signals in the middle of `dmath train`: SIGINT ends it with a snapshot from which another number of workers goes on to the same bits,
-lean or not; SIGHUP makes a snapshot and the run goes on; --sigint-effect says otherwise.
+lean or not, with tests beside training or not; SIGHUP makes a snapshot and the run goes on; --sigint-effect says otherwise.
 
   signals.py TOOL
 
@@ -23,7 +23,7 @@ layer { name: 'ip' type: 'InnerProduct' bottom: 'o' top: 'ip' inner_product_para
 layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'y' top: 'l' }
 """)
 pathlib.Path("solver.prototxt").write_text("net: 'net.prototxt' base_lr: 0.01 momentum: 0.9 lr_policy: 'fixed' max_iter: 100000000 display: 10 "
-                                           "snapshot_prefix: 'run'\n")
+                                           "snapshot_prefix: 'run' test_iter: 3 test_interval: 15\n")
 
 
 def start(*more):
@@ -46,7 +46,7 @@ def weights(iteration, *more):
 
 
 # SIGHUP: a snapshot, and it goes on; SIGINT: a snapshot, and it ends
-for lean in ((), ("--lean",)):
+for lean in ((), ("--lean",), ("--test-workers", "1"), ("--test-workers", "1", "--lean")):
     run = start(*lean)
     lines_until(run, "Iteration 20 ")
     run.send_signal(signal.SIGHUP)
