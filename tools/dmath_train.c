@@ -14,6 +14,7 @@ typedef struct train_options {
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
     int read;      /* DM_READ_* */
     int64_t test_workers;
+    int update; /* DM_UPDATE_* */
     bool shuffle, skip_damaged, explain, lean;
 } train_options;
 
@@ -33,7 +34,8 @@ enum {
     KEY_STORE,
     KEY_STORE_FOLDER,
     KEY_READ,
-    KEY_TEST_WORKERS
+    KEY_TEST_WORKERS,
+    KEY_UPDATE
 };
 
 static const struct argp_option options[] = {
@@ -46,6 +48,10 @@ static const struct argp_option options[] = {
      "f32 (default), f16 or bf16: between layers, and of weights in products; weights themselves stay f32", 0},
     {"split", KEY_SPLIT, "LAYERS", 0,
      "how workers share inner products: LAYER=features,LAYER=batch (default: large ones by estimated time)", 0},
+    {"update", KEY_UPDATE, "WAY", 0,
+     "weights of convolutions and inner products: whole, on each worker, or dealt, some rows on each (default: "
+     "dealt if large)",
+     0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"test-workers", KEY_TEST_WORKERS, "N", 0,
      "so many workers, the last, run the tests beside the training of the others (default 0: all train, then "
@@ -113,6 +119,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case KEY_TEST_WORKERS:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->test_workers);
+        break;
+    case KEY_UPDATE:
+        fits = strcmp(arg, "whole") == 0 || strcmp(arg, "dealt") == 0;
+        o->update = strcmp(arg, "whole") == 0 ? DM_UPDATE_WHOLE : DM_UPDATE_DEALT;
         break;
     case KEY_SPLIT:
         o->split = arg;
@@ -260,6 +270,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.read = o->read;
     settings.lean = o->lean && !o->explain;
     settings.test_workers = (int)o->test_workers;
+    settings.update = o->update;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {
         status = explain(solver, o->test_workers > 0);

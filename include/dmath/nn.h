@@ -297,6 +297,12 @@ typedef struct dm_train_event {
     double value, weight;
 } dm_train_event;
 
+/* Who updates weights that all workers use. Whole: each worker updates all of them. Dealt out: each worker gets
+ * the gradient of some rows, updates these, and sends them to all others; only it has their gradient and
+ * history. The bits are the same. By default weights of convolutions and inner products with more than 1 048
+ * 576 elements are dealt out. DM_UPDATE_DEALT: all of these layers. */
+enum { DM_UPDATE_DEFAULT = 0, DM_UPDATE_WHOLE = 1, DM_UPDATE_DEALT = 2 };
+
 /* Make one with DM_SOLVER_OPTIONS_INIT, then set fields. */
 typedef struct dm_solver_options {
     size_t size;      /* sizeof(dm_solver_options): set by DM_SOLVER_OPTIONS_INIT */
@@ -322,11 +328,12 @@ typedef struct dm_solver_options {
      * workers train, and test in between. No group may have begun (<dmath/group.h>). The solver's calls begin a
      * group: in the functions that a program gives them dm_workers counts its workers. */
     int test_workers;
+    int update; /* DM_UPDATE_* */
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT                                                                                 \
     {                                                                                                          \
         sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0,   \
-            NULL, DM_READ_DEFAULT, 0                                                                           \
+            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT                                                        \
     }
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is

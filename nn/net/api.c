@@ -50,7 +50,8 @@ static dm_status open_net(dm_session *session, nn_document *d, const dm_net_opti
                           .type_count = o.layer_type_count,
                           .store_bytes = o.store_bytes,
                           .store_folder = o.store_folder,
-                          .read = o.read};
+                          .read = o.read,
+                          .update = DM_UPDATE_WHOLE};
     nn_document *asked = NULL;
     dm_status status = nn_document_new("NetState", "options", &asked);
     status = status == DM_OK ? nn_set_int(asked->root, "phase", o.phase) : status;

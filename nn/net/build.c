@@ -175,6 +175,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->store_bytes = setup->store_bytes;
     net->store_folder = setup->store_folder;
     net->read = setup->read;
+    net->update = setup->update;
     dm_status status = nn_net_enter(net);
     status = status == DM_OK ? nn_net_leave(net, build(net, setup)) : status;
     if (status != DM_OK) {

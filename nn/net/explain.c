@@ -34,16 +34,17 @@ static void add_costs(const char *text, int64_t *sent, cost *out)
     }
 }
 
-/* The plans of one function of a layer, or those of copying the weights that the net takes from another (l
+/* The plans of one function of a layer, or of one of the net (l
  * NULL). Calls that make arrays cannot be planned alone: the cost is not known then. */
-static dm_status cost_of(const nn_net *net, nn_layer *l, dm_status (*function)(nn_layer *), cost *out)
+static dm_status cost_of(const nn_net *net, dm_status (*of_net)(const nn_net *), nn_layer *l,
+                         dm_status (*function)(nn_layer *), cost *out)
 {
     char *text = NULL;
     int64_t *sent = calloc(MOST_WORKERS, sizeof *sent);
     *out = (cost){0};
     dm_status status = sent ? dm_explain_begin(net->session) : nn_no_memory();
     if (status == DM_OK) {
-        dm_status well = l ? function(l) : nn_params_follow(net);
+        dm_status well = l ? function(l) : of_net(net);
         out->known = well == DM_OK;
         status = dm_explain_end(net->session, &text);
     }
@@ -105,6 +106,9 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
             nn_deal d = nn_deal_out(l->net, p->shape[0], p->range);
             int64_t rows = d.each * d.size < d.count ? d.each * d.size : d.count;
             *params += bytes / p->shape[0] * rows;
+        } else if (p->owner == l && p->dealt) {
+            const int64_t workers = dm_workers(l->net->session), rows = p->shape[0];
+            *params += bytes / rows * ((rows + workers - 1) / workers) + bytes_of(l->net, p->rounded);
         } else if (p->owner == l) {
             *params += bytes;
         }
@@ -142,28 +146,63 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     cost forward = {0}, backward = {0};
     int64_t blobs = 0, params = 0;
     bool source = l->type->traits & (NN_SOURCE | NN_WAITS | NN_INPUT);
-    dm_status status = source ? DM_OK : cost_of(l->net, l, l->type->forward, &forward);
-    bool back = l->need_backward && l->type->backward && !source;
+    dm_status status = source ? DM_OK : cost_of(l->net, NULL, l, l->type->forward, &forward);
+    const bool trains = l->net->phase == NN_TRAIN && l->need_backward;
+    bool back = trains && l->type->backward && !source;
     if (status == DM_OK && back) {
-        status = cost_of(l->net, l, l->type->backward, &backward);
+        status = cost_of(l->net, NULL, l, l->type->backward, &backward);
     }
     int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
     double one = nn_layer_flops(l);
     memory_of(l, &blobs, &params);
     fprintf(to, "%-20s %-16s %-8s %10.4g", l->name, l->type->name, l->by_features ? "features" : "batch",
-            one * (l->need_backward ? 3 : 1) * 1e-9);
+            one * (trains ? 3 : 1) * 1e-9);
     put_cost(to, &forward, !source);
     put_cost(to, &backward, back);
     fprintf(to, " %10.2f %10.2f %10.2f\n", (double)blobs / (1 << 20), (double)params / (1 << 20),
             (double)workspace / (1 << 20));
-    *flops += one * (l->need_backward ? 3 : 1);
+    *flops += one * (trains ? 3 : 1);
     *sent += forward.sent + backward.sent;
     memory[0] += blobs;
     memory[1] += params;
     return status;
 }
 
-/* What a net on workers of its own takes from the training net, before each test. */
+/* Weights that are dealt out go to all workers before a pass: a row of its own. */
+static dm_status explain_gathering(FILE *to, const nn_net *net, int64_t *sent)
+{
+    cost c = {0};
+    bool any = false;
+    for (int i = 0; i < net->param_count; i++) {
+        any = any || net->params[i]->dealt;
+    }
+    dm_status status = any ? cost_of(net, nn_params_round, NULL, NULL, &c) : DM_OK;
+    if (status == DM_OK && any) {
+        fprintf(to, "%-20s %-16s %-8s %10s", "weights", "to all workers", "dealt", "-");
+        put_cost(to, &c, true);
+        fprintf(to, " %6s %12s %10s %10s %10.2f\n", "-", "-", "-", "-", (double)c.workspace / (1 << 20));
+        *sent += c.sent;
+    }
+    return status;
+}
+
+/* Who updates the weights of a layer, and what the two ways cost. */
+static void explain_update(FILE *to, const nn_layer *l)
+{
+    const nn_param *p = l->params > 0 ? l->param[0] : NULL;
+    if (!p || p->owner != l || !p->dealt) {
+        return;
+    }
+    const nn_split_cost dealt = nn_update_estimate(l, true), whole = nn_update_estimate(l, false);
+    fprintf(
+        to,
+        "%s: update dealt out, %s; gradient and weights about %.1f KiB sent by a worker, with the update %.3g "
+        "ms; whole %.1f KiB, %.3g ms\n",
+        l->name, l->net->update == DM_UPDATE_DEALT ? "as asked" : "as estimated", dealt.bytes / 1024,
+        dealt.seconds * 1e3, whole.bytes / 1024, whole.seconds * 1e3);
+}
+
+/* What a test net takes from the training net, before each test. */
 static dm_status explain_weights(FILE *to, const nn_net *net)
 {
     cost c = {0};
@@ -171,7 +210,7 @@ static dm_status explain_weights(FILE *to, const nn_net *net)
     for (int i = 0; i < net->param_count; i++) {
         bytes += net->params[i]->follows ? bytes_of(net, net->params[i]->data) : 0;
     }
-    dm_status status = bytes > 0 ? cost_of(net, NULL, NULL, &c) : DM_OK;
+    dm_status status = bytes > 0 ? cost_of(net, nn_params_follow, NULL, NULL, &c) : DM_OK;
     if (status == DM_OK && bytes > 0) {
         fprintf(to,
                 "Before a test %.2f MiB of weights come from the training net: %d calls, at most %.1f KiB sent "
@@ -202,17 +241,20 @@ static dm_status explain(nn_net *net, char **text)
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         status = explain_layer(to, &net->layers[i], &flops, &sent, memory);
     }
+    status = status == DM_OK ? explain_gathering(to, net, &sent) : status;
     fprintf(to,
-            "On %d worker%s, forward and backward: %.4g GFLOP in products; at most %.1f KiB sent by a worker; "
+            "On %d worker%s, forward%s: %.4g GFLOP in products; at most %.1f KiB sent by a worker; "
             "%.2f MiB of blobs "
             "on all workers together, %.2f MiB of parameters on each.\n",
-            dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "", flops * 1e-9,
-            (double)sent / 1024, (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
+            dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "",
+            net->phase == NN_TRAIN ? " and backward" : "", flops * 1e-9, (double)sent / 1024,
+            (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
     status = status == DM_OK ? explain_weights(to, net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {
             explain_split(to, &net->layers[i]);
         }
+        explain_update(to, &net->layers[i]);
     }
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (net->layers[i].type->traits & NN_FEED) {

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-/* ALIGN: elements, so that each parameter begins where vectors, and libraries, want it. MOST: a kernel of its
- * own takes a larger parameter no longer, and need not wait for the gradients of all others. */
-enum { ALIGN = 16, MOST = 1 << 20 };
+/* ALIGN: elements, so that each parameter begins where vectors, and libraries, want it. A kernel of its own
+ * takes a parameter above NN_MOST_FLAT no longer, and need not wait for the gradients of all others. */
+enum { ALIGN = 16 };
 
 /* A view can have the parameter's shape where it begins at a multiple of so many elements: whole rows. */
 static int64_t step_of(const nn_param *p)
@@ -29,8 +29,8 @@ static int64_t step_of(const nn_param *p)
  * more room between them than they take. */
 static bool joins(const nn_param *p)
 {
-    return !p->borrowed && !p->range && p->ndim > 0 && p->lr_mult != 0 && p->count > 0 && p->count <= MOST &&
-           (p->count < ALIGN || step_of(p) <= p->count);
+    return !p->borrowed && !p->range && !p->dealt && p->ndim > 0 && p->lr_mult != 0 && p->count > 0 &&
+           p->count <= NN_MOST_FLAT && (p->count < ALIGN || step_of(p) <= p->count);
 }
 
 static nn_flat *flat_of(nn_net *net, const nn_param *p)

@@ -12,7 +12,8 @@
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
 
-enum { NN_MAX_PARAMS = 5, NN_SCRATCH = 12, NN_SPARES = 3, NN_TRAIN = 0, NN_TEST = 1 };
+/* NN_MOST_FLAT: elements of parameters that are put together (flat.c); larger ones may be dealt out. */
+enum { NN_MOST_FLAT = 1 << 20, NN_MAX_PARAMS = 5, NN_SCRATCH = 12, NN_SPARES = 3, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
 typedef struct dm_layer nn_layer;
@@ -72,7 +73,8 @@ typedef struct nn_param {
     const struct nn_param *follows;   /* of the net whose elements it takes, by copies; NULL: it has its own */
     bool rounds;                      /* layers use it in the net's type */
     int64_t range; /* workers hold ranges of so many rows, as dm_layout_batch deals them; 0: each holds all */
-    dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another */
+    bool dealt; /* data, diff and histories are dealt out by rows; each worker has all elements in `rounded` */
+    dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another or `dealt` */
     const nn_flat *flat;          /* they are views of its arrays, from element `at` on; NULL: they are not */
     int64_t at;
     int gradients;
@@ -144,6 +146,7 @@ struct dm_net {
     bool debug;                 /* passes tell means of what they make: debug.c */
     bool shuffle, skip_damaged; /* records: in training; instead of an error */
     int read;                   /* DM_READ_* */
+    int update;                 /* DM_UPDATE_* */
     int64_t store_bytes;        /* of decoded images, of each data layer */
     const char *store_folder;   /* while it is built */
     nn_layer *layers;
@@ -181,6 +184,7 @@ typedef struct nn_net_setup {
     int64_t store_bytes;
     const char *store_folder;
     int read;
+    int update; /* DM_UPDATE_*, of a net that a solver trains; DM_UPDATE_WHOLE of others */
 } nn_net_setup;
 dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net **out);
 void nn_net_free(nn_net *net); /* its arrays too; accepts NULL */
@@ -198,6 +202,11 @@ typedef struct nn_split_cost {
     double bytes, seconds;
 } nn_split_cost;
 nn_split_cost nn_split_estimate(const nn_layer *layer, bool by_features);
+/* What the update of a layer's weights costs, dealt out or whole: bytes of its gradient and of weights sent, in
+ * a net whose samples are dealt out; the time of the update itself. */
+nn_split_cost nn_update_estimate(const nn_layer *layer, bool dealt);
+/* May the update of a parameter be dealt out? All layers that use it take nn_param_used. */
+bool nn_update_may_deal(const nn_net *net, const nn_param *param);
 /* Ranges of `size` rows or samples, dealt as dm_layout_batch deals them. */
 typedef struct nn_deal {
     int64_t count, size; /* rows, and in a range */

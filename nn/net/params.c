@@ -104,18 +104,20 @@ int nn_param_shape(const nn_param *p, int64_t shape[DM_MAX_DIMS])
     return ndim;
 }
 
-static dm_status make_array(const nn_net *net, const nn_param *p, dm_dtype type, dm_array *out)
+/* part: in a parameter that is dealt out, each worker has its rows. */
+static dm_status make_array(const nn_net *net, const nn_param *p, bool part, dm_dtype type, dm_array *out)
 {
     int64_t shape[DM_MAX_DIMS];
     int ndim = nn_param_shape(p, shape);
-    dm_layout layout = p->range ? dm_layout_rows(net->session) : dm_layout_replicated(net->session);
+    dm_layout layout =
+        p->range || (p->dealt && part) ? dm_layout_rows(net->session) : dm_layout_replicated(net->session);
     layout.block[0] = p->range;
     return dm_array_create(net->session, type, ndim, shape, &layout, out);
 }
 
 dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
 {
-    return make_array(net, p, DM_F32, out);
+    return make_array(net, p, true, DM_F32, out);
 }
 
 dm_array nn_param_used(const nn_layer *l, int param)
@@ -129,7 +131,8 @@ bool nn_type_fits(dm_dtype type)
     return type == DM_F32 || type == DM_F16 || type == DM_BF16;
 }
 
-/* Takes the arrays of a net whose layers have the same names, or with `apart` their elements: for tests. */
+/* Takes the arrays of a net whose layers have the same names: for tests. Of parameters that are dealt out, and
+ * with `apart` of all, the elements. */
 static dm_status borrow(nn_net *net, nn_net *share, bool apart)
 {
     for (int i = 0; i < net->param_count; i++) {
@@ -148,9 +151,9 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
             return nn_layer_fail(p->owner, "name", DM_ERR_SHAPE,
                                  "has parameters of another shape than the training net's layer");
         }
-        p->follows = apart ? theirs : NULL;
-        p->borrowed = !apart;
-        p->data = apart ? p->data : theirs->data;
+        p->borrowed = !apart && !theirs->dealt;
+        p->follows = p->borrowed ? NULL : theirs;
+        p->data = p->borrowed ? theirs->data : p->data;
     }
     return DM_OK;
 }
@@ -158,8 +161,8 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
 static dm_status place_apart(const nn_net *net, nn_param *p)
 {
     dm_status status = p->borrowed ? DM_OK : nn_param_array(net, p, &p->data);
-    if (status == DM_OK && p->rounds && net->type != DM_F32) {
-        status = make_array(net, p, net->type, &p->rounded);
+    if (status == DM_OK && p->rounds && (net->type != DM_F32 || p->dealt)) {
+        status = make_array(net, p, false, net->type, &p->rounded);
     }
     if (status == DM_OK && net->phase == NN_TRAIN) {
         status = nn_param_array(net, p, &p->diff);
@@ -179,6 +182,11 @@ static dm_status place_in_flat(const nn_net *net, nn_param *p)
 dm_status nn_params_place(nn_net *net, nn_net *share, bool apart)
 {
     dm_status status = share ? borrow(net, share, apart) : DM_OK;
+    for (int i = 0; i < net->param_count; i++) {
+        nn_param *p = net->params[i];
+        p->dealt = net->update != DM_UPDATE_WHOLE && nn_update_may_deal(net, p) &&
+                   (net->update == DM_UPDATE_DEALT || p->count > NN_MOST_FLAT);
+    }
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];

@@ -35,6 +35,55 @@ static double most(const nn_deal *d)
     return (double)(rows < d->count ? rows : d->count);
 }
 
+/* --- the update */
+static bool is_inner(const nn_layer *l)
+{
+    return l && strcmp(l->type->name, "InnerProduct") == 0;
+}
+
+static bool takes_used(const nn_layer *l)
+{
+    return strcmp(l->type->name, "Convolution") == 0 || strcmp(l->type->name, "Deconvolution") == 0 ||
+           is_inner(l);
+}
+
+bool nn_update_may_deal(const nn_net *net, const nn_param *p)
+{
+    bool may =
+        net->phase == NN_TRAIN && p->rounds && !p->range && p->lr_mult != 0 && dm_workers(net->session) > 1;
+    for (int k = 0; may && k < net->layer_count; k++) {
+        for (int i = 0; i < net->layers[k].params; i++) {
+            may = may && (net->layers[k].param[i] != p || takes_used(&net->layers[k]));
+        }
+    }
+    return may;
+}
+
+static bool will_deal(const nn_net *net, const nn_param *p)
+{
+    return net->update == DM_UPDATE_DEALT || (net->update == DM_UPDATE_DEFAULT && p->count > NN_MOST_FLAT);
+}
+
+/* Rows of the weights that the worker with most updates, in a layer whose samples are dealt out. */
+static double updated(const nn_layer *l, bool dealt)
+{
+    const int64_t rows = l->param[0]->shape[0], workers = dealt ? dm_workers(l->net->session) : 1;
+    return (double)((rows + workers - 1) / workers);
+}
+
+nn_split_cost nn_update_estimate(const nn_layer *l, bool dealt)
+{
+    const int workers = dm_workers(l->net->session);
+    const int64_t batch = l->bottom[0]->shape[0], rows = l->param[0]->shape[0];
+    const nn_deal x = nn_deal_out(l->net, batch, range_of(l->net, batch));
+    const double real = (double)dm_dtype_bytes(DM_F32), all = (double)l->param[0]->count * real,
+                 back = dealt ? (double)dm_dtype_bytes(l->net->type) / real : 1;
+    nn_split_cost cost = {.bytes = (x.each + back) * all * (workers - 1) / workers};
+    cost.seconds =
+        cost.bytes / link_bytes + UPDATE_PASSES * all * updated(l, dealt) / (double)rows / memory_bytes;
+    return cost;
+}
+
 nn_split_cost nn_split_estimate(const nn_layer *l, bool by_features)
 {
     const int workers = dm_workers(l->net->session);
@@ -56,7 +105,7 @@ nn_split_cost nn_split_estimate(const nn_layer *l, bool by_features)
         cost.bytes = element * (x.holders > y.holders && only > both ? only : both);
     }
     double share = by_features ? rows / out : own / n;
-    double held = by_features ? rows * in : out * in;
+    double held = by_features ? rows * in : updated(l, will_deal(l->net, l->param[0])) * in;
     cost.seconds = cost.bytes / link_bytes + back * UPDATE_PASSES * held * real / memory_bytes +
                    2 * (1 + back + back * l->down[0]) * share * n * in * out / flops;
     return cost;
@@ -103,11 +152,6 @@ static const nn_layer *other_of(const nn_net *share, const char *name)
         }
     }
     return NULL;
-}
-
-static bool is_inner(const nn_layer *l)
-{
-    return l && strcmp(l->type->name, "InnerProduct") == 0;
 }
 
 /* A layer that uses the weights of another is split as that one is. */

@@ -59,7 +59,8 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .type_count = s->type_count,
                           .store_bytes = s->store_bytes,
                           .store_folder = s->store_folder,
-                          .read = s->read};
+                          .read = s->read,
+                          .update = phase == NN_TRAIN ? s->update : DM_UPDATE_WHOLE};
     dm_status status = read_net(s, field, i, &d);
     if (status != DM_OK) {
         return status;

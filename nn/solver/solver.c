@@ -149,11 +149,13 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     dm_solver_options o = DM_SOLVER_OPTIONS_INIT;
     bool sized = !options || nn_sized_take(options, offsetof(dm_solver_options, shuffle), &o, sizeof o);
     if (!session || (!from->path && !from->settings) || !solver || !sized || o.slices < 0 ||
-        !nn_type_fits(o.type) || o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS) {
+        !nn_type_fits(o.type) || o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS ||
+        o.update < DM_UPDATE_DEFAULT || o.update > DM_UPDATE_DEALT) {
         return dm_error_set(DM_ERR_ARG,
                             "%s: session, path or settings, and solver must be there, options be made with "
                             "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16, "
-                            "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS",
+                            "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS, "
+                            "update DM_UPDATE_DEFAULT, DM_UPDATE_WHOLE or DM_UPDATE_DEALT",
                             call);
     }
     if (o.test_workers < 0 || (o.test_workers > 0 && o.test_workers >= dm_workers(session))) {
@@ -181,6 +183,7 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     s->lean = o.lean != 0;
     s->store_bytes = o.store_bytes;
     s->store_folder = o.store_folder;
+    s->update = o.update;
     s->workers = dm_workers(session);
     s->test_workers = o.test_workers;
     const bool many = s->test_workers > 0 && s->workers > MOST_IN_GROUPS;

@@ -44,7 +44,7 @@ struct dm_solver {
     int type_count;
     int64_t store_bytes;
     const char *store_folder;
-    int read;
+    int read, update;
     void (*event)(void *context, const dm_train_event *event);
     void *event_context;
     double opened; /* when, in seconds */

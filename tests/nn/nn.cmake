@@ -12,14 +12,16 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
-# Tests beside training with ranks, and on emulated GPUs.
-foreach(ranks 3 6)
-  dmath_mpi_test(test_beside_mpi_${ranks} ${ranks} $<TARGET_FILE:test_beside>)
-  dmath_test_folder(test_beside_mpi_${ranks})
+# Tests beside training, and updates that are dealt out, with ranks, and on emulated GPUs.
+foreach(program test_beside test_dealt)
+  foreach(ranks 3 6)
+    dmath_mpi_test(${program}_mpi_${ranks} ${ranks} $<TARGET_FILE:${program}>)
+    dmath_test_folder(${program}_mpi_${ranks})
+  endforeach()
+  dmath_test(${program}_emulated ${program})
+  set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
+  dmath_test_folder(${program}_emulated)
 endforeach()
-dmath_test(test_beside_emulated test_beside)
-set_property(TEST test_beside_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
-dmath_test_folder(test_beside_emulated)
 
 # Workers that read their own records, as ranks too.
 foreach(ranks 2 3)

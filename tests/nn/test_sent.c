@@ -113,11 +113,14 @@ static void test_step(void **state)
         "solver.prototxt",
         "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' momentum: 0.9 weight_decay: 0.001 max_iter: 9 "
         "snapshot_after_train: false\n");
-    for (int i = 0; i < COUNT(splits); i++) {
+    for (int i = 0; i < 2 * COUNT(splits); i++) { /* updated whole, and dealt out */
+        const char *split = splits[i % COUNT(splits)];
         dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
         dm_solver *s = NULL;
         char *text = NULL;
-        options.split = splits[i];
+        double said = -1;
+        options.split = split;
+        options.update = i < COUNT(splits) ? DM_UPDATE_WHOLE : DM_UPDATE_DEALT;
         CHECK(dm_solver_open(session, "solver.prototxt", &options, &s));
         CHECK(dm_solver_step(s, 2)); /* records the step, and fills the rates */
         assert_true(s->program.id != 0);
@@ -127,7 +130,13 @@ static void test_step(void **state)
         traffic plans = of_plans(text), before = so_far();
         CHECK(dm_solver_step(s, 1));
         traffic after = so_far();
-        expect_equal("a recorded step", splits[i], &plans, &before, &after);
+        expect_equal("a recorded step", split, &plans, &before, &after);
+        CHECK(dm_net_explain(dm_solver_net(s), &text));
+        assert_int_equal(sscanf(strstr(text, "at most "), "at most %lf KiB", &said), 1);
+        free(text);
+        for (int w = 0; w < worker_count; w++) {
+            assert_true((double)plans.sent[w] / 1024 <= said + 0.05);
+        }
         assert_true(worker_count == 1 || plans.sent[1] > 0);
         CHECK(dm_solver_close(s));
     }
