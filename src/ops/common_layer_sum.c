@@ -2,6 +2,7 @@
  * holders is made in segments: each worker adds up one and sends it to the holders. The addends of an element
  * are added in the order of the slices by whoever adds them. */
 #include "ops/common_layer.h"
+#include "plan/reduce.h"
 
 #include <string.h>
 
@@ -149,7 +150,24 @@ static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done
     }
 }
 
-dm_status dmi_plan_layer_sum(const dmi_layer_sum *s)
+/* Large sums are beside what comes after them, as those of reductions are. */
+static int channel_of(const dmi_layer_sum *s)
+{
+    int senders = 0;
+    for (int i = 0; i < s->count; i++) {
+        int before = 0;
+        while (before < i && s->map[before] != s->map[i]) {
+            before++;
+        }
+        senders += before == i;
+    }
+    return dmi_reduction_channel(
+        s->b->profile, s->out,
+        &(dmi_load){
+            .addends = s->count, .bytes = dmi_dtype_bytes(s->dtype), .senders = senders, .replicas = 1});
+}
+
+static dm_status plan_sum(const dmi_layer_sum *s)
 {
     dmi_builder *b = s->b;
     summing g = {.s = s, .to = *s->out, .ref = s->ref};
@@ -196,4 +214,12 @@ dm_status dmi_plan_layer_sum(const dmi_layer_sum *s)
         move(&g, &g.to, g.ref, s->out, s->ref, made, done);
     }
     return DM_OK;
+}
+
+dm_status dmi_plan_layer_sum(const dmi_layer_sum *s)
+{
+    dmi_build_channel(s->b, channel_of(s));
+    dm_status status = plan_sum(s);
+    dmi_build_channel(s->b, 0);
+    return status;
 }
