@@ -1,7 +1,9 @@
-/* Large reductions have lanes of their own: what comes behind one does not wait for its transfers. Measured
- * over links that are pretended to be slow, beside the same commands with every reduction small enough for the
- * ordinary lanes. */
+/* Large reductions, and sums of gradients over slices, have lanes of their own: what comes behind one does not
+ * wait for its transfers. Measured over links that are pretended to be slow, beside the same commands with
+ * every reduction small enough for the ordinary lanes. */
 #include "robust.h"
+
+#include <dmath/layers.h>
 
 #include <stdatomic.h>
 
@@ -46,16 +48,19 @@ static dm_array ramp(dm_session *s, int ndim, const int64_t *shape, const dm_lay
     return x;
 }
 
-/* An all-reduce, then a copy between layouts and a task, which touch other arrays. */
-static times measure(const char *options)
+/* An all-reduce, or the gradient of an inner product with as many slices as workers, then a copy between
+ * layouts and a task, which touch other arrays. */
+static times measure(const char *options, bool gradient)
 {
     dm_session *s = open_session(WORKERS, options);
     const int64_t shape[2] = {WORKERS, LENGTH}, length[1] = {LENGTH};
     const int dims[1] = {0};
     dm_layout rows = dm_layout_rows(s), all = dm_layout_replicated(s), cyclic = dm_layout_cyclic(s, 0, 1024);
     dm_layout block = dm_layout_cyclic(s, 0, LENGTH / WORKERS);
-    dm_array x = ramp(s, 2, shape, &rows), from = ramp(s, 1, length, &block), sum, to, own;
-    OK(dm_array_create(s, DM_F64, 1, length, &all, &sum));
+    dm_array x = ramp(s, 2, shape, &rows), from = ramp(s, 1, length, &block), sum, to, own, ones;
+    OK(dm_array_create(s, DM_F64, gradient ? 2 : 1, gradient ? (int64_t[]){1, LENGTH} : length, &all, &sum));
+    OK(dm_array_create(s, DM_F64, 2, (int64_t[]){WORKERS, 1}, &rows, &ones));
+    OK(dm_fill(s, ones, 1));
     OK(dm_array_create(s, DM_F64, 1, length, &cyclic, &to));
     OK(dm_array_create(s, DM_F64, 1, length, &block, &own));
     times t;
@@ -63,7 +68,9 @@ static times measure(const char *options)
     for (int turn = 0; turn < 4; turn++) { /* the first makes the plans */
         OK(dm_sync(s));
         begin = seconds();
-        if (turn != 2) {
+        if (turn != 2 && gradient) {
+            OK(dm_inner_backward_weights(s, WORKERS, x, ones, 0, sum, DM_NO_ARRAY));
+        } else if (turn != 2) {
             OK(dm_sum(s, x, dims, 1, 1, 0, sum));
         }
         if (turn == 0 || turn >= 2) {
@@ -81,19 +88,19 @@ static times measure(const char *options)
     OK(dm_array_destroy(s, sum));
     OK(dm_array_destroy(s, to));
     OK(dm_array_destroy(s, own));
+    OK(dm_array_destroy(s, ones));
     close_session(s);
     return t;
 }
 
-static void test_nothing_waits(void **state)
+static void nothing_waits(bool gradient)
 {
-    (void)state;
     char apart[96], together[96];
     bool shown = false;
     for (int i = 0; i < ATTEMPTS && !shown; i++) { /* on a slow machine, or beside other programs, links must be slower */
         snprintf(apart, sizeof apart, "link_latency_us=%d", (MS << i) * 1000);
         snprintf(together, sizeof together, "link_latency_us=%d,reduce_chunk=1G", (MS << i) * 1000);
-        times t = measure(apart), one = measure(together);
+        times t = measure(apart, gradient), one = measure(together, gradient);
         print_message("reduction %.0f ms, copy %.0f ms; all: %.0f ms, the task after %.0f ms; on the ordinary "
                       "lanes %.0f, %.0f ms\n",
                       t.reduction * 1e3, t.copy * 1e3, t.all * 1e3, t.task * 1e3, one.all * 1e3,
@@ -104,11 +111,24 @@ static void test_nothing_waits(void **state)
     assert_true(shown);
 }
 
+static void test_reductions(void **state)
+{
+    (void)state;
+    nothing_waits(false);
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    nothing_waits(true);
+}
+
 int main(void)
 {
     if (dm_register("note the time", note_time) != DM_OK) {
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_nothing_waits, deadline)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_reductions, deadline),
+                                       cmocka_unit_test_setup(test_gradients, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
