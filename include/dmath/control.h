@@ -82,7 +82,7 @@ DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a
  * that has waited so long returns DM_ERR_PENDING: what it waits for goes on, no command is cancelled (dm_cancel
  * does that), and the session can be used as before. The time counts from the first moment in which the call
  * waits, over all of its waits; 0: it only looks. Calls with a limit of their own keep that (dm_event_wait,
- * dm_sync_within, dm_array_read_within; where it is negative this one holds). What things are after
+ * dm_group_wait, dm_sync_within, dm_array_read_within; where it is negative this one holds). What things are after
  * DM_ERR_PENDING:
  * - dm_sync, dm_event_wait, dm_group_sync, counters, profiles: as before the call; it may be made again.
  * - dm_array_read and all that read elements (dm_read, dm_item): the caller's memory is as it was, and is the

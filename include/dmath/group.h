@@ -55,7 +55,7 @@ DM_API DM_CHECKED dm_status dm_group_workers(dm_session *session, dm_group group
  * for all workers. */
 DM_API DM_CHECKED dm_status dm_group_sync(dm_session *session, dm_group group);
 
-/* Waits at most so many seconds (0: only looks; negative: for ever) until the group's workers have done all
+/* Waits at most so many seconds (0: only looks; negative: no limit) until the group's workers have done all
  * commands given so far. *done = 1 if they have; 0: the time is over, which is no error. Errors: DM_ERR_HANDLE,
  * DM_ERR_ARG (done, seconds), those of dm_group_sync. */
 DM_API DM_CHECKED dm_status dm_group_wait(dm_session *session, dm_group group, double seconds, int *done);
