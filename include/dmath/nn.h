@@ -299,8 +299,8 @@ typedef struct dm_train_event {
 
 /* Who updates weights that all workers use. Whole: each worker updates all of them. Dealt out: each worker gets
  * the gradient of some rows, updates these, and sends them to all others; only it has their gradient and
- * history. The bits are the same. By default weights of convolutions and inner products with more than 1 048
- * 576 elements are dealt out. DM_UPDATE_DEALT: all of these layers. */
+ * history. The bits are the same. By default weights of convolutions and inner products with more than 2^20
+ * elements are dealt out. DM_UPDATE_DEALT: all of these layers. */
 enum { DM_UPDATE_DEFAULT = 0, DM_UPDATE_WHOLE = 1, DM_UPDATE_DEALT = 2 };
 
 /* Make one with DM_SOLVER_OPTIONS_INIT, then set fields. */
@@ -376,7 +376,8 @@ DM_API int64_t dm_solver_iteration(const dm_solver *solver);
 /* The training net: the solver's, do not close it. */
 DM_API dm_net *dm_solver_net(dm_solver *solver);
 /* Test net i, which is the solver's too; NULL if there is none. With test_workers its parameters are copies,
- * which a test, dm_net_forward and dm_net_save take from the training net first. */
+ * and without it those that are dealt out: a test, dm_net_forward and dm_net_save first take them from the
+ * training net. */
 DM_API dm_net *dm_solver_test_net(dm_solver *solver, int i);
 
 /* ---- data ------------------------------------------------------------------------------------------------ */

@@ -34,8 +34,8 @@ static void add_costs(const char *text, int64_t *sent, cost *out)
     }
 }
 
-/* The plans of one function of a layer, or of one of the net (l
- * NULL). Calls that make arrays cannot be planned alone: the cost is not known then. */
+/* The plans of one function of a layer, or with l NULL of one of the net. Calls that make arrays cannot be
+ * planned alone: the cost is not known then. */
 static dm_status cost_of(const nn_net *net, dm_status (*of_net)(const nn_net *), nn_layer *l,
                          dm_status (*function)(nn_layer *), cost *out)
 {

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-static const double LOOK = 2e-4; /* seconds between two looks at both groups */
+static const double look = 2e-4; /* seconds between two looks at both groups */
 
 /* --- what is added up */
 static bool is_loss(const dm_solver *s, const nn_blob *b)
@@ -243,7 +243,7 @@ dm_status nn_test_beside(dm_solver *s)
     dm_status status = DM_OK;
     while (status == DM_OK && s->testing.going && !stepped) {
         int ready = 0;
-        status = dm_group_wait(s->session, s->test_on, LOOK, &ready);
+        status = dm_group_wait(s->session, s->test_on, look, &ready);
         status = status == DM_OK && ready ? advance(s) : status;
         status = status == DM_OK ? dm_group_wait(s->session, s->train_on, 0, &stepped) : status;
     }
