@@ -5,7 +5,7 @@
 #include "support/cases.h"
 
 static const char *const index_options[] = {NULL, "index_algorithm=fetch", "index_algorithm=exchange",
-                                            "index_algorithm=list"};
+                                            "index_algorithm=list", "index_algorithm=lend"};
 
 /* Indices into a dim of n, of a random integer type and a mode; DM_RAISE: all inside. */
 static inline dmt_host *indices_random(dmt_case *c, int ndim, const int64_t *shape, int64_t n, int mode)

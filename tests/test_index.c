@@ -1,4 +1,5 @@
 /* Take and put on paper: plans in the simulator, and the kernel that counts indices against loops. */
+#include "ops/common_index.h"
 #include "sim_random.h"
 
 /* Plans of random indices and owners, through the simulator. */
@@ -107,6 +108,50 @@ static void test_exchange(void **state)
     }
 }
 
+/* Take where rows are lent, between calls that write them. */
+static void test_lend(void **state)
+{
+    (void)state;
+    int64_t lent = 0;
+    for (int64_t i = 0; i < dmt_case_count(400); i++) {
+        dmt_random r;
+        dmt_random_start(&r, dmt_seed_of("index lend", 0, i));
+        sim_program p;
+        int workers = (int)dmt_int(&r, 1, 9), ndim = (int)dmt_int(&r, 1, 3),
+            dim = (int)dmt_int(&r, 0, ndim - 1);
+        sim_begin(&p, workers);
+        int64_t shape[DM_MAX_DIMS] = {0}, positions[DM_MAX_DIMS];
+        bool along = dmt_chance(&r, 50);
+        shape_random(&r, ndim, shape);
+        shape[dim] = DMI_MAX(shape[dim], 1);
+        memcpy(positions, shape, sizeof positions);
+        positions[dim] = dmt_int(&r, 0, 30);
+        dmi_layout_spec lines = {.ndim = ndim};
+        for (int d = 0; d < ndim; d++) {
+            lines.shape[d] = shape[d];
+            lines.grid[d] = d == dim ? (int)dmt_int(&r, 1, workers) : 1;
+        }
+        lines.order[dim] = dmt_chance(&r, 50) ? DMI_ORDER_CYCLIC : DMI_ORDER_CONTIGUOUS;
+        lines.block[dim] = dmt_int(&r, 0, 3);
+        int x = sim_array(&p, DM_F32, &lines);
+        int indices = sim_array_random(&p, &r, DM_I16, along ? ndim : 1, along ? positions : &positions[dim]);
+        int box = sim_array_random(&p, &r, DM_F32, ndim, positions),
+            other = sim_array_random(&p, &r, DM_F32, ndim, shape);
+        sim_args args = {.i = {dim, (int)dmt_int(&r, 0, 2), along, 0, DMI_WAY_LENT}};
+        assert_true(sim_call(&p, DMI_OP_copy, &(sim_args){.i = {0}}, 2, (int[]){other, x}));
+        assert_true(sim_call(&p, DMI_OP_take, &args, 3, (int[]){indices, x, box}));
+        assert_true(sim_call(&p, DMI_OP_copy, &(sim_args){.i = {0}}, 2, (int[]){other, x}));
+        dmi_indexing t;
+        dmi_indexing_of(&p.call[1], &t);
+        if (dmi_rows_lent(&t, &p.profile)) {
+            check(&p, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, "lent rows");
+            lent++;
+        }
+        sim_end(&p);
+    }
+    assert_true(lent > dmt_case_count(400) / 8);
+}
+
 /* Counts and the first index outside, kernel by kernel. */
 static void test_kernel(void **state)
 {
@@ -141,6 +186,7 @@ static void test_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_fetch),
-                                       cmocka_unit_test(test_exchange), cmocka_unit_test(test_kernel)};
+                                       cmocka_unit_test(test_exchange), cmocka_unit_test(test_lend),
+                                       cmocka_unit_test(test_kernel)};
     return cmocka_run_group_tests_name("index", tests, NULL, NULL);
 }

@@ -47,9 +47,9 @@
     BYTES(sort_exchange, "64K", 0, INT64_MAX,                                                                  \
           "rows of at least so many bytes that are split are sorted by all workers, if there are few rows")    \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
-    ENUM(index_algorithm, "auto", "auto|fetch|exchange|list",                                                  \
+    ENUM(index_algorithm, "auto", "auto|fetch|exchange|list|lend",                                             \
          "how take and put bring rows: fetch all that may be needed, exchange those that are, or, of take, "   \
-         "copy these at once by a list that the master makes")                                                 \
+         "copy these at once by a list that the master makes, or read them where they are (threads)")          \
     BYTES(pace_bytes, "2M", 0, INT64_MAX,                                                                      \
           "pace payloads of at least so many bytes on three or more GPUs of one host; 0: none")                \
     BYTES(push_kernel, "0", 0, 1 << 30,                                                                        \
@@ -107,7 +107,7 @@
  * reduce_algorithm enum dmi_reduce_algorithm, those of gemm_compute enum dmi_compute from its second on. */
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE, DMI_BIND_CORES };
-enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI_INDEX_LIST };
+enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI_INDEX_LIST, DMI_INDEX_LEND };
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
 enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };
 enum dmi_config_transport {

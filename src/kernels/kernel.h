@@ -31,9 +31,11 @@ enum { DMI_MAX_REFS = DMI_MAP_INPUTS + 2 }; /* of the reduction of a program: in
 enum dmi_kernel_number {
 #define DMI_KERNEL(name, descriptor, traits) DMI_KERNEL_##name,
 #define DMI_HOST_KERNEL(name, descriptor) DMI_KERNEL_##name,
+#define DMI_CPU_KERNEL(name, descriptor) DMI_KERNEL_##name,
 #include "kernels/kernels.def"
 #undef DMI_KERNEL
 #undef DMI_HOST_KERNEL
+#undef DMI_CPU_KERNEL
     DMI_KERNELS
 };
 
@@ -84,8 +86,8 @@ typedef struct dmi_kernel {
     unsigned traits;
     void (*touches)(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]); /* out is zero before */
     dm_status (*cpu)(const dmi_kernel_call *call);
-    dm_status (*cuda)(
-        const dmi_kernel_call *call); /* on the queue's device, which is current; NULL: HOST, or no CUDA */
+    dm_status (*cuda)(const dmi_kernel_call
+                          *call); /* on the queue's device, which is current; NULL: HOST, of CPUs, or no CUDA */
 } dmi_kernel;
 extern const dmi_kernel dmi_kernels[DMI_KERNELS];
 /* May this kernel fail when it runs? */
@@ -102,9 +104,11 @@ int64_t dmi_kernel_workspace(int kernel, const void *desc, const dmi_device_fact
 #define DMI_HOST_KERNEL(name, descriptor)                                                                      \
     void dmi_##name##_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS]);                             \
     dm_status dmi_##name##_cpu(const dmi_kernel_call *call);
+#define DMI_CPU_KERNEL(name, descriptor) DMI_HOST_KERNEL(name, descriptor)
 #include "kernels/kernels.def"
 #undef DMI_KERNEL
 #undef DMI_HOST_KERNEL
+#undef DMI_CPU_KERNEL
 #define X(name) DM_CHECKED dm_status dmi_##name##_failed(const void *desc, uint32_t status);
 DMI_KERNELS_THAT_FAIL(X)
 #undef X

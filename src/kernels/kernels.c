@@ -15,9 +15,12 @@ const dmi_kernel dmi_kernels[DMI_KERNELS] = {
     {#name, sizeof(descriptor), traits, dmi_##name##_touches, dmi_##name##_cpu, ON_CUDA(name)},
 #define DMI_HOST_KERNEL(name, descriptor)                                                                      \
     {#name, sizeof(descriptor), DMI_TRAIT_HOST, dmi_##name##_touches, dmi_##name##_cpu, NULL},
+#define DMI_CPU_KERNEL(name, descriptor)                                                                       \
+    {#name, sizeof(descriptor), 0, dmi_##name##_touches, dmi_##name##_cpu, NULL},
 #include "kernels/kernels.def"
 #undef DMI_KERNEL
 #undef DMI_HOST_KERNEL
+#undef DMI_CPU_KERNEL
 };
 
 typedef dm_status failed_fn(const void *desc, uint32_t status);

@@ -108,8 +108,7 @@ static int64_t want_count(const void *context, int worker)
     return dmi_desc_region_count(staying(context), worker);
 }
 
-/* The positions that region `which` of what stays needs; memory unset. */
-static void positions_of(const dmi_indexing *t, int worker, int64_t which, dmi_region *out)
+void dmi_indexing_positions(const dmi_indexing *t, int worker, int64_t which, dmi_region *out)
 {
     dmi_desc_region(staying(t), worker, which, out);
     if (!t->gathers) {
@@ -139,7 +138,7 @@ static void want_indices(const void *context, int worker, int64_t which, dmi_reg
 {
     const dmi_indexing *t = context;
     dmi_region p;
-    positions_of(t, worker, which, &p);
+    dmi_indexing_positions(t, worker, which, &p);
     if (t->along) {
         want_repeated(t, t->indices, &p, want);
         return;
@@ -155,7 +154,7 @@ static void want_other(const void *context, int worker, int64_t which, dmi_regio
 {
     const dmi_indexing *t = context;
     dmi_region p;
-    positions_of(t, worker, which, &p);
+    dmi_indexing_positions(t, worker, which, &p);
     if (!t->gathers) {
         want_repeated(t, t->box, &p, want);
         return;
@@ -165,7 +164,7 @@ static void want_other(const void *context, int worker, int64_t which, dmi_regio
     want->count = p.count > 0 ? p.count / p.dim[t->dim].count * t->lines->extent[t->dim] : 0;
 }
 
-static dmi_bring bring_of(const dmi_indexing *t, bool indices)
+dmi_bring dmi_indexing_bring(const dmi_indexing *t, bool indices)
 {
     return (dmi_bring){.x = indices      ? t->indices
                             : t->gathers ? t->lines
@@ -180,7 +179,7 @@ int64_t dmi_indexed_bytes(const dmi_indexing *t, int workers)
 {
     int64_t bytes = 0;
     for (int which = 0; which < 2; which++) {
-        dmi_bring bring = bring_of(t, which == 0);
+        dmi_bring bring = dmi_indexing_bring(t, which == 0);
         for (int w = 0; w < workers; w++) {
             bytes += dmi_bring_missing(&bring, w) * dmi_dtype_bytes(bring.x->dtype);
         }
@@ -199,13 +198,22 @@ static void repeated_strides(const dmi_indexing *t, const dmi_desc *x, const dmi
     }
 }
 
+void dmi_indexing_strides(const dmi_indexing *t, const dmi_region *indices, int64_t *stride)
+{
+    if (t->along) {
+        repeated_strides(t, t->indices, indices, stride);
+    } else {
+        stride[t->dim] = indices->stride[0];
+    }
+}
+
 /* One kernel: the positions of one region of what stays. */
 static void indexed_region(dmi_builder *b, const dmi_call *call, const dmi_indexing *t, int64_t which,
                            dmi_bring bring[2], const dmi_mark ready)
 {
     dmi_region p, stays, indices, other;
     dmi_ref refs[3];
-    positions_of(t, b->me, which, &p);
+    dmi_indexing_positions(t, b->me, which, &p);
     dmi_desc_region(staying(t), b->me, which, &stays);
     refs[0] = dmi_bring_region(&bring[0], b->me, which, &indices);
     refs[1] = dmi_bring_region(&bring[1], b->me, which, &other);
@@ -226,11 +234,7 @@ static void indexed_region(dmi_builder *b, const dmi_call *call, const dmi_index
                                   dmi_dimset_first_position(&lines->dim[t->dim]) * lines->stride[t->dim],
                    .n = t->lines->extent[t->dim],
                    .set = lines->dim[t->dim]};
-    if (t->along) {
-        repeated_strides(t, t->indices, &indices, k.index_stride);
-    } else {
-        k.index_stride[t->dim] = indices.stride[0];
-    }
+    dmi_indexing_strides(t, &indices, k.index_stride);
     repeated_strides(t, t->box, box, k.box_stride);
     for (int d = 0; d < p.ndim; d++) {
         k.extent[d] = p.dim[d].count;
@@ -241,7 +245,7 @@ static void indexed_region(dmi_builder *b, const dmi_call *call, const dmi_index
 
 dm_status dmi_plan_indexed(dmi_builder *b, const dmi_call *call, const dmi_indexing *t)
 {
-    dmi_bring bring[2] = {bring_of(t, true), bring_of(t, false)};
+    dmi_bring bring[2] = {dmi_indexing_bring(t, true), dmi_indexing_bring(t, false)};
     dmi_mark ready = {0};
     dmi_plan_bring(b, &bring[0], ready);
     dmi_plan_bring(b, &bring[1], ready);

@@ -7,7 +7,9 @@
 #include "plan/exchange.h"
 
 /* args.i of take, put and index_count. */
-enum { DMI_INDEX_DIM, DMI_INDEX_MODE, DMI_INDEX_ALONG, DMI_INDEX_ADDS, DMI_INDEX_LISTED, DMI_INDEX_INTS };
+enum { DMI_INDEX_DIM, DMI_INDEX_MODE, DMI_INDEX_ALONG, DMI_INDEX_ADDS, DMI_INDEX_WAY, DMI_INDEX_INTS };
+/* The way of take, where the command's tail does not say it. */
+enum { DMI_WAY_OTHER, DMI_WAY_LISTED, DMI_WAY_LENT };
 
 /* How a call uses its operands: lines[.., indices[p], ..] and box[p], p the positions. Operand 0 has the
  * indices. */
@@ -27,6 +29,13 @@ dm_status dmi_plan_indexed(dmi_builder *b, const dmi_call *call, const dmi_index
 /* Bytes that this moves in all. */
 int64_t dmi_indexed_bytes(const dmi_indexing *t, int workers);
 
+/* The parts of it. The positions that region `which` of what stays needs; memory unset. */
+void dmi_indexing_positions(const dmi_indexing *t, int worker, int64_t which, dmi_region *out);
+/* How the indices come to them, or else the lines or values. */
+dmi_bring dmi_indexing_bring(const dmi_indexing *t, bool indices);
+/* Strides of the indices of a region along the positions' dims. */
+void dmi_indexing_strides(const dmi_indexing *t, const dmi_region *indices, int64_t *stride);
+
 /* --- common_exchange.c: rows go to and from those who hold them. The call's tail is the table of dmi_exchange
  */
 /* Is x split along dim alone, over workers 0, 1, ... in order, so that one formula says who holds an index? */
@@ -41,6 +50,10 @@ dm_status dmi_plan_put_rows(dmi_builder *b, const dmi_call *call, const dmi_inde
 /* Can rows come so to box? */
 bool dmi_rows_listed(const dmi_indexing *t);
 dm_status dmi_plan_take_listed(dmi_builder *b, const dmi_call *call, const dmi_indexing *t);
+
+/* --- common_index_lent.c: rows are read where they are, by workers of one address space */
+bool dmi_rows_lent(const dmi_indexing *t, const dmi_profile *profile);
+dm_status dmi_plan_take_lent(dmi_builder *b, const dmi_call *call, const dmi_indexing *t);
 
 /* --- common_index_call.c: the public calls */
 /* One call of take or put: looks for indices outside (mode RAISE), chooses how rows come, and makes the

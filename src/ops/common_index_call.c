@@ -13,6 +13,9 @@ enum { LEAST_SAVED = 64 << 10, INDEX_BYTES = 64 };
 /* Each worker looks at the whole list, some ns a row: rows of so many bytes for each worker are worth that. */
 enum { LISTED_BYTES = 512 };
 
+/* Two more messages for each pair of workers are worth that many bytes that do not move. */
+enum { LEAST_LENT = 16 << 10 };
+
 typedef struct request {
     dm_session *session;
     dmi_session *s;
@@ -124,6 +127,16 @@ static bool lists(const request *q)
     }
     return f->config->index_algorithm == DMI_INDEX_AUTO && bytes >= (int64_t)LISTED_BYTES * f->workers &&
            count * bytes / f->workers * (f->workers - 1) + LEAST_SAVED < dmi_indexed_bytes(&q->t, f->workers);
+}
+
+/* Are rows read where they are? */
+static bool lends(const request *q)
+{
+    const dmi_facts *f = &q->facts;
+    if (f->workers < 2 || !dmi_rows_lent(&q->t, f->profile) || f->config->index_algorithm == DMI_INDEX_LEND) {
+        return f->workers > 1 && dmi_rows_lent(&q->t, f->profile);
+    }
+    return f->config->index_algorithm == DMI_INDEX_AUTO && dmi_indexed_bytes(&q->t, f->workers) > LEAST_LENT;
 }
 
 /* An array of these extents split along dim over all workers, in place of operand i. */
@@ -253,7 +266,7 @@ static dm_status run_list(request *q)
         q->counts[k] = dmi_index_read(DM_I64, &q->counts[k], q->t.mode, n);
         status = q->counts[k] < 0 ? refuse(q, k) : DM_OK;
     }
-    q->call.args.i[DMI_INDEX_LISTED] = 1;
+    q->call.args.i[DMI_INDEX_WAY] = DMI_WAY_LISTED;
     q->call.tail = q->counts;
     q->call.tail_bytes = q->call.tail_key = count * (int64_t)sizeof *q->counts;
     return status == DM_OK ? dmi_call_submit(q->session, &q->call, q->array) : status;
@@ -313,12 +326,13 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
                         "%s: in a program mode must be DM_WRAP or DM_CLIP: DM_RAISE waits for the indices",
                         dmi_call_name(&q.call));
     }
-    if (lists(&q)) {
+    if (!lends(&q) && lists(&q)) {
         status = run_list(&q);
         free(q.counts);
         return status;
     }
-    bool exchange = exchanges(&q);
+    bool lent = lends(&q), exchange = !lent && exchanges(&q);
+    q.call.args.i[DMI_INDEX_WAY] = lent ? DMI_WAY_LENT : DMI_WAY_OTHER;
     status = exchange ? arrange(&q) : DM_OK;
     if (status == DM_OK && (exchange || (mode == DMI_INDEX_RAISE && !q.facts.explaining))) {
         status = count(&q, exchange);

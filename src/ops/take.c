@@ -22,8 +22,13 @@ dm_status dmi_take_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_indexing t;
     dmi_indexing_of(call, &t);
-    if (call->args.i[DMI_INDEX_LISTED]) {
+    switch (call->args.i[DMI_INDEX_WAY]) {
+    case DMI_WAY_LISTED:
         return dmi_plan_take_listed(b, call, &t);
+    case DMI_WAY_LENT:
+        return dmi_plan_take_lent(b, call, &t);
+    default:
+        break;
     }
     return call->tail_bytes > 0 ? dmi_plan_take_rows(b, call, &t) : dmi_plan_indexed(b, call, &t);
 }

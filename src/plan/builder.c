@@ -233,13 +233,14 @@ dmi_step *dmi_build_push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *
     return in_chunks((chunks){.b = b, .each = push, .peer = peer, .ref = src, .after = after}, geometry);
 }
 
-static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
+static dmi_step *expect_of(dmi_builder *b, int peer, int nref, dmi_ref dst, const dmi_copy *geometry,
+                           const dmi_mark after)
 {
     if (b->failed) {
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    dmi_step *step = new_step(b, DMI_STEP_EXPECT, lane_of(b, DMI_LANE_RECV), 1, after);
+    dmi_step *step = new_step(b, DMI_STEP_EXPECT, lane_of(b, DMI_LANE_RECV), nref, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
@@ -247,6 +248,21 @@ static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *g
     step->ref[0].mode = DMI_WRITE;
     b->plan->bytes_received += step->bytes;
     b->plan->messages_received++;
+    return step;
+}
+
+static dmi_step *expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy *geometry, const dmi_mark after)
+{
+    return expect_of(b, peer, 1, dst, geometry, after);
+}
+
+dmi_step *dmi_build_expect_holding(dmi_builder *b, int peer, dmi_ref dst, dmi_ref held,
+                                   const dmi_copy *geometry, const dmi_mark after)
+{
+    assert(b->profile->one_space && !b->profile->gpu); /* GPUs' executors know one reference of a transfer */
+    dmi_step *step = expect_of(b, peer, 2, dst, geometry, after);
+    step->ref[1] = held;
+    step->ref[1].mode = DMI_READ;
     return step;
 }
 

@@ -265,6 +265,9 @@ dmi_step *dmi_build_expect(dmi_builder *b, int peer, dmi_ref dst, const dmi_copy
 /* The same; what comes is a block of `from`, if that is an operand. */
 dmi_step *dmi_build_expect_of(dmi_builder *b, int peer, dmi_ref dst, dmi_ref from, const dmi_copy *geometry,
                               const dmi_mark after);
+/* The same; until it is done, `held` counts as read: others read it and say so by what comes. */
+dmi_step *dmi_build_expect_holding(dmi_builder *b, int peer, dmi_ref dst, dmi_ref held,
+                                   const dmi_copy *geometry, const dmi_mark after);
 /* Begins a round. In a round every worker usually sends to at most one peer and receives from at most one. Both
  * ends of a transfer belong to the same round. */
 void dmi_build_round(dmi_builder *b);

@@ -39,6 +39,8 @@ static const struct exception {
     {DMI_KERNEL_user_read, "it reads the caller's memory, which these tests do not have"},
     {DMI_KERNEL_task, "it runs a user's function, once"},
     {DMI_KERNEL_fused, "it runs on GPUs only"},
+    {DMI_KERNEL_lend, "it writes the address of a reference, and the copy's is no use to others"},
+    {DMI_KERNEL_borrow, "it reads the memory of other workers, which no reference names"},
 };
 
 /* Scratch: contents that nobody reads, so that it need not be written as a whole. */

@@ -35,11 +35,9 @@ static void take_case(dmt_case *c)
 static void test_take(void **state)
 {
     (void)state;
-    for (int i = 0; i < 4; i++) {
-        dmt_run(&(dmt_suite){.name = i == 0   ? "take"
-                                     : i == 1 ? "take fetch"
-                                     : i == 2 ? "take exchange"
-                                              : "take list",
+    static const char *const names[] = {"take", "take fetch", "take exchange", "take list", "take lend"};
+    for (int i = 0; i < 5; i++) {
+        dmt_run(&(dmt_suite){.name = names[i],
                              .cases = i == 0 || i == 3 ? 300 : 700,
                              .fn = take_case,
                              .options = index_options[i]});
@@ -47,14 +45,14 @@ static void test_take(void **state)
 }
 
 /* What is sent: rows that the indices name at other workers, each once, with 8 bytes for each index, or, by a
- * list, without them; all rows by a fetch. */
-enum { BY_FETCH, BY_EXCHANGE, BY_LIST };
+ * list, without them; all rows by a fetch; where rows are lent, a word to each borrower, and one back. */
+enum { BY_FETCH, BY_EXCHANGE, BY_LIST, BY_LENDING };
 
 static void bytes_case(dmt_case *c)
 {
     enum { ROWS = 64, WIDTH = 32, TAKEN = 40 };
     const int how = *(const int *)c->user;
-    bool fetch = how == BY_FETCH;
+    bool fetch = how == BY_FETCH, lend = how == BY_LENDING;
     int workers = c->workers;
     int64_t sent = 0, want = 0, shape[2] = {ROWS, WIDTH}, few = TAKEN, taken[2] = {TAKEN, WIDTH};
     dm_layout rows = dm_layout_rows(c->session);
@@ -65,12 +63,18 @@ static void bytes_case(dmt_case *c)
     int64_t each = (ROWS + workers - 1) / workers, wanted = (TAKEN + workers - 1) / workers;
     for (int64_t k = 0; k < TAKEN; k++) {
         i->v[k] = (long double)dmt_int(&c->random, 0, ROWS - 1);
-        want += !fetch && (int64_t)i->v[k] / each != k / wanted ? WIDTH * 4 + (how == BY_EXCHANGE ? 8 : 0) : 0;
+        want += !fetch && !lend && (int64_t)i->v[k] / each != k / wanted
+                    ? WIDTH * 4 + (how == BY_EXCHANGE ? 8 : 0)
+                    : 0;
     }
     for (int w = 0; w < workers && fetch; w++) {
         int64_t first = w * wanted < TAKEN ? w * wanted : TAKEN, held = ROWS - w * each;
         held = held < 0 ? 0 : held > each ? each : held;
         want += first < TAKEN ? (ROWS - held) * WIDTH * 4 : 0;
+    }
+    for (int w = 0; w < workers * workers && lend; w++) {
+        int from = w / workers, to = w % workers;
+        want += from != to && from * each < ROWS && to * wanted < TAKEN ? 16 : 0;
     }
     dmt_operand *x = dmt_operand_plain(c, "x", h, &rows, "rows"),
                 *out = dmt_operand_plain(c, "out", o, &rows, "rows");
@@ -87,7 +91,7 @@ static void bytes_case(dmt_case *c)
             DMT_OK(c, dm_take(c->session, x->array, indices->array, 0, DM_WRAP, out->array));
         }
     }
-    if (fetch && workers > 1) { /* what explain says */
+    if ((fetch || lend) && workers > 1) { /* what explain says */
         char *text;
         int64_t said = 0;
         DMT_OK(c, dm_explain_begin(c->session));
@@ -111,12 +115,67 @@ static void bytes_case(dmt_case *c)
 static void test_bytes(void **state)
 {
     (void)state;
-    static int how[] = {BY_FETCH, BY_EXCHANGE, BY_LIST};
-    static const char *const names[] = {"take bytes fetch", "take bytes exchange", "take bytes list"};
-    for (int i = 0; i < (dmt_on_cpu() ? 3 : 2); i++) { /* GPUs take no list */
+    static int how[] = {BY_FETCH, BY_EXCHANGE, BY_LIST, BY_LENDING};
+    static const char *const names[] = {"take bytes fetch", "take bytes exchange", "take bytes list",
+                                        "take bytes lend"};
+    for (int i = 0; i < (dmt_on_cpu() ? 4 : 2); i++) { /* GPUs take no list, and lend nothing */
         dmt_run(&(dmt_suite){
             .name = names[i], .cases = 25, .fn = bytes_case, .options = index_options[i + 1], .user = &how[i]});
     }
+}
+
+/* What comes after a take changes x, or gives its memory to another array: the rows that others still read are
+ * those from before. */
+static void after_case(dmt_case *c)
+{
+    enum { ROWS = 2000, WIDTH = 64, TURNS = 6 };
+    const int64_t shape[2] = {ROWS, WIDTH}, count = ROWS;
+    const bool ends = dmt_chance(&c->random, 50);
+    float *values = malloc(sizeof *values * ROWS * WIDTH), *out = malloc(sizeof *out * ROWS * WIDTH);
+    int32_t *row = malloc(sizeof *row * ROWS);
+    dm_layout rows = dm_layout_rows(c->session);
+    dm_array x, y, at;
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, &rows, &y));
+    DMT_OK(c, dm_array_create(c->session, DM_I32, 1, &count, &rows, &at));
+    for (int turn = 0; turn < TURNS && values && out && row; turn++) {
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < ROWS; i++) {
+            row[i] = (int32_t)dmt_int(&c->random, 0, ROWS - 1);
+            for (int64_t k = 0; k < WIDTH; k++) {
+                values[i * WIDTH + k] = (float)(i * WIDTH + k + turn);
+            }
+        }
+        DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, &rows, &x));
+        DMT_OK(c, dm_array_write(c->session, x, NULL, NULL, values, 0));
+        DMT_OK(c, dm_array_write(c->session, at, NULL, NULL, row, 0));
+        DMT_OK(c, dm_take(c->session, x, at, 0, DM_WRAP, y));
+        if (ends) {
+            dm_array other;
+            DMT_OK(c, dm_array_destroy(c->session, x));
+            DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, &rows, &other));
+            x = other;
+        }
+        DMT_OK(c, dm_fill(c->session, x, -1));
+        DMT_OK(c, dm_array_read(c->session, y, NULL, NULL, out, 0));
+        DMT_OK(c, dm_array_destroy(c->session, x));
+        for (int64_t i = 0; i < ROWS * WIDTH; i++) {
+            wrong += out[i] != (float)(row[i / WIDTH] * WIDTH + i % WIDTH + turn);
+        }
+        if (wrong > 0) {
+            dmt_fail(c, "%lld elements are not those from before the next call", (long long)wrong);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, y));
+    DMT_OK(c, dm_array_destroy(c->session, at));
+    free(values);
+    free(out);
+    free(row);
+}
+
+static void test_after(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "take, then other writes", .cases = 24, .fn = after_case});
 }
 
 /* x has no elements along the dim, and out has none at all: there is nothing to look for. */
@@ -149,6 +208,6 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_bytes),
-                                       cmocka_unit_test(test_nothing)};
+                                       cmocka_unit_test(test_after), cmocka_unit_test(test_nothing)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -1,4 +1,5 @@
-/* Descriptors of the kernels that follow an array of indices: take, put, index_count, index_sort. */
+/* Descriptors of the kernels that follow an array of indices: take, put, lend, borrow, index_count, index_sort.
+ */
 #ifndef DMI_KERNEL_INDEX_H
 #define DMI_KERNEL_INDEX_H
 
@@ -34,6 +35,27 @@ typedef struct dmi_index_owner {
     int64_t n, origin, block, g;
     int mode;
 } dmi_index_owner;
+
+/* lend: address[place] = where the memory of the lines is, for others of this address space. */
+typedef struct dmi_lend {
+    int64_t place;
+} dmi_lend;
+
+/* Lines that a worker lends: its indices of the dim, in its memory, which begins at address[place]. offset: of
+ * the first element that is meant in the other dims, at position 0 of this one. */
+typedef struct dmi_lender {
+    dmi_dimset set;
+    int64_t stride[DM_MAX_DIMS], offset;
+    int64_t place; /* -1: it has none */
+} dmi_lender;
+
+/* As take, of lines that are lent: the index of the dim says by whom. done[0] = 1 at the end. */
+typedef struct dmi_borrow {
+    dmi_index index; /* its line_stride, line_offset and set are each lender's own */
+    dmi_index_owner owner;
+    const dmi_lender *lender; /* [owner.g], in the plan */
+    int64_t addresses;        /* of those that have lines */
+} dmi_borrow;
 
 /* row[0] = the least row-major number of an index that is outside of -n .. n-1, else INT64_MAX; only in mode
  * RAISE. row[1 + c] = how many indices the holder at position c has, c < owner.g. The first kernel of a row

@@ -33,6 +33,26 @@ void dmi_put_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     touch_sides(d, &out[0], &out[1], DMI_READ, &out[2], all ? DMI_WRITE : DMI_READWRITE);
 }
 
+/* Lines are read by others, and what a borrower reads of them is another's. */
+void dmi_lend_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_lend *d = t->desc;
+    dmi_touch_dense(&out[1], 1, 8, DMI_WRITE);
+    out[1].offset = d->place * 8;
+}
+
+void dmi_borrow_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_borrow *d = t->desc;
+    const dmi_index *x = &d->index;
+    dmi_touch_box(&out[0], x->ndim, x->extent, x->index_stride, x->index_offset,
+                  dmi_dtype_bytes(x->index_dtype), DMI_READ);
+    dmi_touch_dense(&out[1], d->addresses, 8, DMI_READ);
+    dmi_touch_box(&out[2], x->ndim, x->extent, x->box_stride, x->box_offset, dmi_dtype_bytes(x->dtype),
+                  DMI_WRITE);
+    dmi_touch_dense(&out[3], 1, 8, DMI_WRITE);
+}
+
 void dmi_index_count_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_index_count *d = t->desc;
