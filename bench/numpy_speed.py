@@ -2,9 +2,10 @@
 
     DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS] > bench/results/cpu-2-cores-numpy.txt
 
-Four parts: calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
-as many plain threads of this process as there are workers; calls with a target against NumPy; user code of several calls, each written as its users would write
-it; an expression on arrays of 1 GiB (16 times ELEMENTS). The last column names the target. The targets hold on cores that nothing else uses.
+Parts: calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
+as many plain threads of this process as there are workers; calls with a target against NumPy, those that read 64 MiB and
+write little also beside the rate at which as many plain threads read (memchr of the C library, which looks for a byte that is not there), one thread and all;
+membership and elements that are not zero; user code of several calls, each written as its users would write it; an expression on arrays of 1 GiB (16 times ELEMENTS). The last column names the target. The targets hold on cores that nothing else uses.
 """
 
 import ctypes
@@ -56,6 +57,19 @@ def stream(parts):
         t.join()
 
 
+libc = ctypes.CDLL(None)
+libc.memchr.restype, libc.memchr.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+
+
+def read(parts):
+    """All bytes, which are less than 255, in a plain thread for each part."""
+    threads = [threading.Thread(target=libc.memchr, args=(p.ctypes.data, 255, p.nbytes)) for p in parts]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
 def memory_bound():
     x, y, z = (session.put(random.standard_normal(n).astype("f4")) for _ in range(3))
     host = [np.ones(n, "f4") for _ in range(3)]  # written: pages of zeros that nobody wrote are one page, in the cache
@@ -80,6 +94,17 @@ def compare(name, target, ours, theirs):
           f"{their_wall / wall:6.2f} and {their_busy / busy:6.2f} times   target {target}", flush=True)
 
 
+def compare_reading(name, target, values, ours, theirs):
+    """As compare, with the rate beside that of reading the same bytes. NumPy reads with one core."""
+    ones = np.ones(values.size, "f4")
+    parts = [ones[i * ones.size // session.workers:(i + 1) * ones.size // session.workers] for i in range(session.workers)]
+    (wall, busy), (their_wall, their_busy), (one, _), (most, _) = in_turns(ours, theirs, lambda: read([ones]), lambda: read(parts))
+    rates = [values.nbytes / t / 1e9 for t in (wall, their_wall, one, most)]
+    print(f"{name:34} dmath {wall * 1e3:8.1f} ms, processors {busy * 1e3:8.1f}; NumPy {their_wall * 1e3:8.1f}, {their_busy * 1e3:8.1f}; "
+          f"{their_wall / wall:6.2f} and {their_busy / busy:6.2f} times   target {target}; "
+          f"{rates[0]:.1f} GB/s, {rates[0] / rates[3]:.2f} of reading ({rates[3]:.1f}; one thread {rates[2]:.1f}), NumPy {rates[1]:.1f}", flush=True)
+
+
 def softmax(x):
     e = np.exp(x - x.max(1, keepdims=True))
     return e / e.sum(1, keepdims=True)
@@ -90,11 +115,11 @@ def with_targets():
     x, y = session.put(values), session.put(values)
     row, one, column = session.put(np.zeros(1024, "f4")), session.put(np.zeros((), "f8")), session.put(np.zeros(n // 1024, "f4"))
     dims = (ctypes.c_int * 1)
-    compare("sum of all", 2, lambda: call("sum", x, None, 0, D(1), D(0), one), lambda: values.sum())
-    compare("sum of columns", 2, lambda: call("sum", x, dims(0), 1, D(1), D(0), row), lambda: values.sum(0))
-    compare("sum of rows", 2, lambda: call("sum", x, dims(1), 1, D(1), D(0), column), lambda: values.sum(1))
+    compare_reading("sum of all", 2, values, lambda: call("sum", x, None, 0, D(1), D(0), one), lambda: values.sum())
+    compare_reading("sum of columns", 2, values, lambda: call("sum", x, dims(0), 1, D(1), D(0), row), lambda: values.sum(0))
+    compare_reading("sum of rows", 2, values, lambda: call("sum", x, dims(1), 1, D(1), D(0), column), lambda: values.sum(1))
     compare("softmax of rows", 2, lambda: call("softmax", x, dims(1), 1, y), lambda: softmax(values))
-    compare("norm", 2, lambda: call("norm", x, D(2), None, 0, one), lambda: np.linalg.norm(values))
+    compare_reading("norm", 2, values, lambda: call("norm", x, D(2), None, 0, one), lambda: np.linalg.norm(values))
     flat, keys = values.ravel(), session.put(values.ravel())
     out, counts = session.put(flat), session.put(np.zeros(100, "i8"))
     which = random.integers(0, n, n // 4)
@@ -108,6 +133,30 @@ def with_targets():
     compare("take a quarter of the rows, random", 1.5, lambda: call("take", x, some, 0, 1, table), lambda: values.take(rows, 0))
     for h in (x, y, row, one, column, keys, out, counts, indices, taken, some, table):
         session.drop(h)
+
+
+def chosen():
+    mask = random.random(n) < 0.5
+    numbers, few = np.where(mask, random.standard_normal(n), 0).astype("f4"), random.random(n) < 0.01
+    matrix = numbers.reshape(n // 1024, 1024)
+
+    def nonzero(x, dims):
+        out = (dmath.Handle * dims)()
+        call("nonzero", x, dims, out)
+        for h in out:
+            session.drop(h)
+    for name, values in {"nonzero, half of bool": mask, "nonzero, 1 % of bool": few, "nonzero, half of f32": numbers, "nonzero, f32, two dims": matrix}.items():
+        x = session.put(values)
+        compare(name, 1, lambda: nonzero(x, values.ndim), lambda: np.nonzero(values))
+        session.drop(x)
+    for name, dtype, high, tests in (("isin, i32 below 10^6, 10^4 of them", "i4", 10**6, 10**4), ("isin, i32 below n, n/16 of them", "i4", n, n // 16),
+                                     ("isin, any i32, 10^4 of them", "i4", 2**31 - 1, 10**4), ("isin, f32, 10^4 of them", "f4", 0, 10**4)):
+        values = random.integers(0, high, n).astype(dtype) if high else random.standard_normal(n, dtype)
+        test = random.integers(0, high, tests).astype(dtype) if high else values[:tests]
+        x, t, out = session.put(values), session.put(test), session.put(mask)
+        compare(name, 1, lambda: call("isin", x, t, 0, out), lambda: np.isin(values, test))
+        for h in (x, t, out):
+            session.drop(h)
 
 
 def user_code():
@@ -163,6 +212,7 @@ def large_expression():
 print(f"{session.workers} workers, NumPy {np.__version__}, {n} elements, medians of {RUNS} runs in turns, load {os.getloadavg()[0]:.1f}")
 memory_bound()
 with_targets()
+chosen()
 user_code()
 large_expression()
 library.check(c.dm_finalize(session.at, ctypes.byref(ctypes.c_int64())))  # with the arrays that are left

@@ -122,16 +122,16 @@ DM_API DM_CHECKED dm_status dm_set_diagonal(dm_session *session, dm_array x, int
 /* *out = x with the indices along dim at which mask is not 0 (NumPy: compress). mask: one dim, of any type. A new array
  * of x's type, which the caller destroys; layout: its own; NULL: the default. Blocks, once, for how many there are.
  * Errors: DM_ERR_ARG (dim, out), those of dm_array_create, DM_ERR_STATE (between dm_explain_begin and dm_explain_end,
- * and in programs). Cost: a sum of mask along its order, a put of its indices, in temporaries of 8 bytes each, and
- * dm_take. */
+ * and in programs). Cost: that of dm_nonzero of mask, and dm_take. */
 DM_API DM_CHECKED dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, const dm_layout *layout,
                                         dm_array *out);
 /* out[d][k] = the index along dim d of the k-th element of x that is not 0, in row-major order (NumPy: nonzero). NaN is
  * not 0. x: any type, one dim or more; count: its dims; out[count]: new arrays of i64, one dim and the default layout,
  * which the caller destroys. Blocks, once, for how many there are. Errors: DM_ERR_ARG (count, out), DM_ERR_SHAPE (x is a
  * scalar), those of dm_array_create, DM_ERR_STATE (between dm_explain_begin and dm_explain_end, and in programs). Cost:
- * x is read once, where it is, into a mask, which moves where x is not split along its first dim; then as dm_compress,
- * and an expression for each of out. */
+ * on CPUs x is read twice where it is, if it is split along its first dim in the order of the workers, else a mask of it,
+ * which moves; each of out is written once. On GPUs, and in a group: a mask, its sum along its order and a put of indices,
+ * in temporaries of 8 bytes an element of x, and an expression for each of out. */
 DM_API DM_CHECKED dm_status dm_nonzero(dm_session *session, dm_array x, int count, dm_array *out);
 
 #ifdef __cplusplus

@@ -104,9 +104,12 @@ DM_API DM_CHECKED dm_status dm_unique(dm_session *session, dm_array x, dm_array 
 /* out[..] = does x[..] occur in test? (NumPy: isin.) invert != 0: does it not? Elements are compared in the type that
  * NumPy's promote_types gives, and occur where they are equal: NaN never, -0 where 0 does. x, test: any type, complex
  * too, and any shape; out: x's shape, any type, converted as dm_copy converts; it may overlap neither. Blocks where
- * dm_sort does. Errors: DM_ERR_UNSUPPORTED (test has more than 2^32 - 1 elements). Cost: dm_sort of test, two
- * dm_searchsorted and an expression; temporaries of test's size, and of 16 bytes an element of x. Complex: three times
- * that. */
+ * dm_sort does, and where it looks for a table. Errors: DM_ERR_UNSUPPORTED (test has more than 2^32 - 1 elements).
+ * Cost: dm_sort of test, two dm_searchsorted and an expression; temporaries of test's size, and of 16 bytes an element
+ * of x. Complex: three times that. Integers of x and test (not u64) on CPUs, 32768 or more of x: a table on every worker
+ * with a byte for each integer from the least to the greatest of test, where all tables take 8 bytes or fewer for each
+ * element of both arrays; and 4 or 8 bytes an element. That waits for the least and the greatest; it is not done in
+ * programs, nor for explain. */
 DM_API DM_CHECKED dm_status dm_isin(dm_session *session, dm_array x, dm_array test, int invert, dm_array out);
 
 #ifdef __cplusplus

@@ -1,7 +1,118 @@
-/* Which elements of an array occur in another one: a sort, and searches from both sides. */
+/* Which elements of an array occur in another one: a sort, and searches from both sides; or a table of all
+ * integers from the least to the greatest of the other one. */
 #include "api/parts.h"
 
+#include <dmath/index.h>
 #include <dmath/order.h>
+
+/* --- by a table --- */
+
+/* A table makes commands that wait, so there must be many elements. Those of all workers take no more than so
+ * many bytes an element, as other temporaries do. */
+enum { LEAST_TABLED = 1 << 15, TABLE_BYTES = 8 };
+
+static int64_t count_of(const dmi_desc *x)
+{
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        n *= x->extent[d];
+    }
+    return n;
+}
+
+/* *workers: so many tables. */
+static bool may_be_tabled(dm_session *session, const dmi_desc *x, const dmi_desc *test, int *workers)
+{
+    dmi_session *s;
+    bool whole = dmi_dtype_is_integer(x->dtype) && dmi_dtype_is_integer(test->dtype) && x->dtype != DM_U64 &&
+                 test->dtype != DM_U64;
+    if (!whole || count_of(x) < LEAST_TABLED || count_of(test) == 0 || dmi_enter(session, &s) != DM_OK) {
+        return false;
+    }
+    const dmi_facts f = dmi_session_facts(s);
+    *workers = f.workers;
+    return !f.profile->gpu && !f.recording && !f.explaining && !f.grouped;
+}
+
+/* A reduction of an array of integers. Waits. */
+static dm_status read_one(dm_session *session, const char *text, dm_array x, int64_t *out)
+{
+    const dm_map_arg args[] = {DM_ARG("x", x)};
+    dm_array one;
+    dm_status status = dm_array_create(session, DM_I64, 0, NULL, NULL, &one);
+    status = status == DM_OK ? dm_map(session, text, 1, args, one) : status;
+    return status == DM_OK ? dm_array_read(session, one, NULL, NULL, out, 0) : status;
+}
+
+/* On every worker: which of lo .. hi occur in test. Behind them one more, which does not. */
+static dm_status make_table(dm_session *session, dm_array test, int64_t lo, int64_t hi, int invert,
+                            dm_array *table)
+{
+    const int64_t n = hi - lo + 2;
+    const dm_map_arg args[] = {DM_ARG("t", test), DM_INTEGER("lo", lo)};
+    dm_array places, one;
+    dm_layout all = dm_layout_replicated(session);
+    dm_status status = dm_array_create(session, DM_BOOL, 1, &n, &all, table);
+    status = status == DM_OK ? dm_fill(session, *table, invert) : status;
+    status = status == DM_OK ? dm_array_create(session, DM_BOOL, 0, NULL, NULL, &one) : status;
+    status = status == DM_OK ? dm_fill(session, one, !invert) : status;
+    status = status == DM_OK ? dm_array_like(session, test, DM_I64, &places) : status;
+    status = status == DM_OK ? dm_map(session, "i64(t) - lo", DMI_COUNT(args), args, places) : status;
+    return status == DM_OK ? dm_put(session, *table, places, one, 0, DM_CLIP) : status;
+}
+
+/* out[..] = the table's element of x[..]. All have one dim. */
+static dm_status look_up(dm_session *session, dm_array table, dm_array x, const dmi_desc *desc, int64_t lo,
+                         int64_t hi, dm_array out, dm_dtype out_type)
+{
+    const bool wide = desc->dtype == DM_I64 || desc->dtype == DM_U32 || lo < INT32_MIN || hi > INT32_MAX ||
+                      hi - lo >= INT32_MAX;
+    const dm_map_arg args[] = {DM_ARG("x", x), DM_INTEGER("lo", lo), DM_INTEGER("hi", hi),
+                               DM_INTEGER("none", hi - lo + 1)};
+    dm_array places, found = out;
+    dm_status status = dm_array_like(session, x, wide ? DM_I64 : DM_I32, &places);
+    status = status == DM_OK ? dm_map(session,
+                                      wide ? "where((i64(x) >= lo) & (i64(x) <= hi), i64(x) - lo, none)"
+                                           : "where((i32(x) >= lo) & (i32(x) <= hi), i32(x) - lo, none)",
+                                      DMI_COUNT(args), args, places)
+                             : status;
+    if (status == DM_OK && out_type != DM_BOOL) {
+        status = dm_array_like(session, x, DM_BOOL, &found);
+    }
+    status = status == DM_OK ? dm_take(session, table, places, 0, DM_CLIP, found) : status;
+    return status == DM_OK && out_type != DM_BOOL ? dm_copy(session, found, out) : status;
+}
+
+/* *done: it has been. False: the integers of test are too far apart, or x or out has no view of one dim. */
+static dm_status isin_by_table(dm_session *session, int workers, dm_array x, const dmi_operand *a,
+                               dm_array test, int invert, dm_array out, dm_dtype out_type, bool *done)
+{
+    const int64_t n = count_of(&a->desc);
+    int64_t lo, hi, most;
+    dm_array flat_x, flat_out, table;
+    dmi_operand t;
+    *done = false;
+    dm_status status = dm_array_reshape(session, x, 1, &n, &flat_x);
+    status = status == DM_OK ? dm_array_reshape(session, out, 1, &n, &flat_out) : status;
+    if (status != DM_OK) {
+        return status == DM_ERR_UNSUPPORTED ? DM_OK : status;
+    }
+    status = dmi_part_operand(session, test, "test", &t);
+    status = status == DM_OK ? read_one(session, "min(x)", test, &lo) : status;
+    status = status == DM_OK ? read_one(session, "max(x)", test, &hi) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    most = (n + count_of(&t.desc)) / workers * TABLE_BYTES;
+    if ((uint64_t)hi - (uint64_t)lo >= (uint64_t)most) {
+        return DM_OK;
+    }
+    *done = true;
+    status = make_table(session, test, lo, hi, invert, &table);
+    return status == DM_OK ? look_up(session, table, flat_x, &a->desc, lo, hi, flat_out, out_type) : status;
+}
+
+/* --- by a sort --- */
 
 /* Where the elements of x would go into sorted ones: before equal ones and behind them. They occur where these
  * differ. */
@@ -88,6 +199,8 @@ dm_status dm_isin(dm_session *session, dm_array x, dm_array test, int invert, dm
 {
     dmi_operand a, t, o;
     dm_array flat;
+    bool done = false;
+    int workers;
     dm_status status = dmi_part_operand(session, x, "x", &a);
     status = status == DM_OK ? dmi_part_operand(session, test, "test", &t) : status;
     status = status == DM_OK ? dmi_part_operand(session, out, "out", &o) : status;
@@ -98,7 +211,13 @@ dm_status dm_isin(dm_session *session, dm_array x, dm_array test, int invert, dm
         return status;
     }
     status = dmi_part_flat(session, test, &flat);
-    if (status == DM_OK && (dmi_dtype_is_complex(a.desc.dtype) || dmi_dtype_is_complex(t.desc.dtype))) {
+    if (status == DM_OK && may_be_tabled(session, &a.desc, &t.desc, &workers)) {
+        status = isin_by_table(session, workers, x, &a, flat, invert != 0, out, o.desc.dtype, &done);
+    }
+    if (status != DM_OK || done) {
+        return dmi_part_end(session, status);
+    }
+    if ((dmi_dtype_is_complex(a.desc.dtype) || dmi_dtype_is_complex(t.desc.dtype))) {
         int64_t n = 1;
         for (int d = 0; d < t.desc.ndim; d++) {
             n *= t.desc.extent[d];
@@ -107,7 +226,7 @@ dm_status dm_isin(dm_session *session, dm_array x, dm_array test, int invert, dm
                               invert ? "(a == b) | (c == d) | (e == f) | (x != x)"
                                      : "(a != b) & (c != d) & (e != f) & (x == x)",
                               out);
-    } else if (status == DM_OK) {
+    } else {
         status = isin_real(session, x, flat, invert ? "(a == b) | (x != x)" : "(a != b) & (x == x)", out);
     }
     return dmi_part_end(session, status);

@@ -1,9 +1,92 @@
-/* Elements that are chosen by not being zero: their indices, and the elements at these. */
+/* Elements that are chosen by not being zero: their indices, and the elements at these. Workers on CPUs list
+ * them. GPUs make them of calls that they have. */
 #include "api/parts.h"
+#include "ops/common_index.h"
+#include "ops/nonzero.h"
 
 #include <dmath/index.h>
 #include <dmath/order.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* --- by lists --- */
+
+/* An array in which workers have rows in their order, with zeros where x has them. */
+static dm_status rows_in_order(dm_session *session, dm_array x, const dmi_desc *desc, dm_array *out)
+{
+    dm_array mask;
+    const dm_map_arg args[] = {DM_ARG("x", x)};
+    *out = x;
+    if (dmi_rows_in_order(desc, 0) && !dmi_desc_steps(desc)) {
+        return DM_OK;
+    }
+    dm_layout rows = dm_layout_rows(session);
+    dm_status status = dm_array_like(session, x, DM_BOOL, &mask);
+    status = status == DM_OK ? dm_map(session, "x != 0", 1, args, mask) : status;
+    status = status == DM_OK ? dm_array_create(session, DM_BOOL, desc->ndim, desc->extent, &rows, out) : status;
+    return status == DM_OK ? dm_copy(session, mask, *out) : status;
+}
+
+/* How many each worker has. Waits. */
+static dm_status count_chosen(dm_session *session, dm_array x, int64_t workers, int64_t *counts)
+{
+    const int64_t shape[2] = {workers, 1};
+    dm_layout rows = dm_layout_rows(session);
+    dm_array numbers;
+    dmi_call call = {.op = DMI_OP_nonzero, .noperand = 2, .args.i[DMI_NONZERO_COUNTS] = 1};
+    dm_status status = dm_array_create(session, DM_I64, 2, shape, &rows, &numbers);
+    status = status == DM_OK ? dmi_call_submit(session, &call, (dm_array[]){x, numbers}) : status;
+    return status == DM_OK ? dm_array_read(session, numbers, NULL, NULL, counts, 0) : status;
+}
+
+static dm_status list_in_order(dm_session *session, dm_array x, int ndim, int64_t workers, int64_t *counts,
+                               dm_array *out, int64_t *count)
+{
+    const int64_t bytes = workers * (int64_t)sizeof *counts;
+    dm_array arrays[1 + DM_MAX_DIMS] = {x};
+    dmi_call call = {
+        .op = DMI_OP_nonzero, .noperand = 1 + ndim, .tail = counts, .tail_bytes = bytes, .tail_key = bytes};
+    dm_status status = count_chosen(session, x, workers, counts);
+    *count = 0;
+    for (int64_t w = 0; w < workers && status == DM_OK; w++) {
+        *count += counts[w];
+    }
+    for (int d = 0; d < ndim && status == DM_OK; d++) {
+        status = dm_vector(session, DM_I64, *count, &out[d]);
+        arrays[1 + d] = out[d];
+    }
+    return status == DM_OK && *count > 0 ? dmi_call_submit(session, &call, arrays) : status;
+}
+
+/* The indices along each dim of x, in new arrays. */
+static dm_status list_chosen(dm_session *session, dm_array x, const dmi_desc *desc, int64_t workers,
+                             dm_array *out, int64_t *count)
+{
+    dm_array rows;
+    int64_t *counts = malloc((size_t)workers * sizeof *counts);
+    if (!counts) {
+        return dmi_fail(DM_ERR_NOMEM, "%s: no memory for counts", dmi_api_called());
+    }
+    dm_status status = rows_in_order(session, x, desc, &rows);
+    status = status == DM_OK ? list_in_order(session, rows, desc->ndim, workers, counts, out, count) : status;
+    free(counts);
+    return status;
+}
+
+/* Are chosen elements listed so? */
+static dm_status by_lists(dm_session *session, int64_t *workers, bool *out)
+{
+    dmi_session *s;
+    dm_status status = dmi_enter(session, &s);
+    if (status == DM_OK) {
+        const dmi_facts f = dmi_session_facts(s);
+        *workers = f.workers;
+        *out = !f.profile->gpu && !f.grouped && f.workers * (int64_t)sizeof(int64_t) <= f.tail_room;
+    }
+    return status;
+}
+
+/* --- by sums --- */
 
 /* Which element of the result each one goes to, if it goes, and how many go. Reads the last count: waits. */
 static dm_status find_targets(dm_session *session, dm_array mask, int64_t n, dm_array *targets, int64_t *count)
@@ -25,7 +108,7 @@ static dm_status find_targets(dm_session *session, dm_array mask, int64_t n, dm_
 }
 
 /* Their indices, in a new array, and behind them one that means nothing. */
-static dm_status find_chosen(dm_session *session, dm_array mask, int64_t n, dm_array *out, int64_t *count)
+static dm_status sum_chosen(dm_session *session, dm_array mask, int64_t n, dm_array *out, int64_t *count)
 {
     dm_array targets, numbers;
     dm_status status = DM_OK;
@@ -39,6 +122,20 @@ static dm_status find_chosen(dm_session *session, dm_array mask, int64_t n, dm_a
     status = dm_vector(session, DM_I64, n, &numbers);
     status = status == DM_OK ? dm_fill_arange(session, numbers, 0, 1) : status;
     return status == DM_OK ? dm_put(session, *out, targets, numbers, 0, DM_WRAP) : status;
+}
+
+/* The indices of a mask of one dim that are not zero; *out has *count elements or more. */
+static dm_status find_chosen(dm_session *session, dm_array mask, const dmi_desc *desc, dm_array *out,
+                             int64_t *count)
+{
+    int64_t workers;
+    bool listed;
+    dm_status status = by_lists(session, &workers, &listed);
+    if (status != DM_OK) {
+        return status;
+    }
+    return listed ? list_chosen(session, mask, desc, workers, out, count)
+                  : sum_chosen(session, mask, desc->extent[0], out, count);
 }
 
 dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, const dm_layout *layout,
@@ -62,7 +159,7 @@ dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, c
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    status = find_chosen(session, mask, m.desc.extent[0], &indices, &count);
+    status = find_chosen(session, mask, &m.desc, &indices, &count);
     if (status == DM_OK) {
         a.desc.extent[dim] = count;
         status = dm_array_create(session, a.desc.dtype, a.desc.ndim, a.desc.extent, layout, &made);
@@ -99,11 +196,31 @@ static dm_status unravel(dm_session *session, const dmi_desc *x, int d, dm_array
     return status == DM_OK ? dm_map(session, "i // step % n", DMI_COUNT(args), args, *out) : status;
 }
 
+/* The indices along each dim of x, in new arrays. */
+static dm_status unravel_chosen(dm_session *session, dm_array x, const dmi_desc *desc, dm_array *out)
+{
+    dm_array mask, flat, chosen;
+    int64_t n = 1, found;
+    const dm_map_arg args[] = {DM_ARG("x", x)};
+    for (int d = 0; d < desc->ndim; d++) {
+        n *= desc->extent[d];
+    }
+    dm_status status = dm_array_like(session, x, DM_BOOL, &mask);
+    status = status == DM_OK ? dm_map(session, "x != 0", 1, args, mask) : status;
+    status = status == DM_OK ? dmi_part_flat(session, mask, &flat) : status;
+    status = status == DM_OK ? sum_chosen(session, flat, n, &chosen, &found) : status;
+    for (int d = 0; d < desc->ndim && status == DM_OK; d++) {
+        status = unravel(session, desc, d, chosen, found, &out[d]);
+    }
+    return status;
+}
+
 dm_status dm_nonzero(dm_session *session, dm_array x, int count, dm_array *out)
 {
     dmi_operand a;
-    dm_array mask, flat, chosen, made[DM_MAX_DIMS] = {DM_NO_ARRAY};
-    int64_t n = 1, found;
+    dm_array made[DM_MAX_DIMS] = {DM_NO_ARRAY};
+    int64_t workers, found;
+    bool listed;
     dm_status status = dmi_part_operand(session, x, "x", &a);
     if (status == DM_OK && a.desc.ndim == 0) {
         status = dmi_fail(DM_ERR_SHAPE, "nonzero: x is a scalar and has no dims");
@@ -113,20 +230,12 @@ dm_status dm_nonzero(dm_session *session, dm_array x, int count, dm_array *out)
             dmi_fail(DM_ERR_ARG, "nonzero: out is NULL, or count is %d, but x has %d dims", count, a.desc.ndim);
     }
     status = status == DM_OK ? dmi_part_outside(session) : status;
+    status = status == DM_OK ? by_lists(session, &workers, &listed) : status;
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    for (int d = 0; d < count; d++) {
-        n *= a.desc.extent[d];
-    }
-    status = dm_array_like(session, x, DM_BOOL, &mask);
-    const dm_map_arg args[] = {DM_ARG("x", x)};
-    status = status == DM_OK ? dm_map(session, "x != 0", 1, args, mask) : status;
-    status = status == DM_OK ? dmi_part_flat(session, mask, &flat) : status;
-    status = status == DM_OK ? find_chosen(session, flat, n, &chosen, &found) : status;
-    for (int d = 0; d < count && status == DM_OK; d++) {
-        status = unravel(session, &a.desc, d, chosen, found, &made[d]);
-    }
+    status = listed ? list_chosen(session, x, &a.desc, workers, made, &found)
+                    : unravel_chosen(session, x, &a.desc, made);
     if (status != DM_OK) {
         return dmi_part_end(session, status);
     }

@@ -167,10 +167,51 @@ static void isin_case(dmt_case *c)
     dmt_operand_unchanged(c, t);
 }
 
+/* Integers that are many and near one another, or far: by a table, or not. */
+static void isin_table_case(dmt_case *c)
+{
+    static const dm_dtype types[] = {DM_I8, DM_U8, DM_I16, DM_U16, DM_I32, DM_U32, DM_I64, DM_U64};
+    enum { MIDDLE = 1000, MOST = 40 };
+    const int x_type = (int)dmt_int(&c->random, 0, 7), test_type = (int)dmt_int(&c->random, 0, 7);
+    const bool small = x_type < 2 || test_type < 2, sign = x_type % 2 == 0 && test_type % 2 == 0;
+    const int invert = dmt_chance(&c->random, 30);
+    int64_t shape[2] = {dmt_int(&c->random, 300, 400), dmt_int(&c->random, 100, 130)},
+            tests = dmt_int(&c->random, 0, MOST);
+    const int64_t from =
+        (small ? 30 : MIDDLE) - (sign ? dmt_int(&c->random, 0, 1) * 2 * (small ? 30 : MIDDLE) : 0);
+    const int64_t reach = small ? 25 : dmt_int(&c->random, 1, 900);
+    dmt_host *x = dmt_host_make(&c->scratch, types[x_type], 2, shape),
+             *test = dmt_host_make(&c->scratch, types[test_type], 1, &tests);
+    dmt_host *want = dmt_host_make(&c->scratch, dmt_chance(&c->random, 60) ? DM_BOOL : DM_F32, 2, shape);
+    for (int64_t k = 0; k < tests; k++) {
+        test->v[k] = (long double)(from + dmt_int(&c->random, -reach, reach));
+    }
+    if (tests > 0 && test_type >= 4 && dmt_chance(&c->random, 30)) { /* a range that has no table */
+        test->v[dmt_int(&c->random, 0, tests - 1)] = 2000000000;
+    }
+    for (int64_t i = 0; i < x->count; i++) {
+        bool found = false;
+        x->v[i] = (long double)(from + dmt_int(&c->random, -reach - 3, reach + 3));
+        for (int64_t k = 0; k < tests && !found; k++) {
+            found = x->v[i] == test->v[k];
+        }
+        want->v[i] = found != (invert != 0);
+    }
+    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *t = dmt_operand_make(c, "test", test, 0),
+                *out = dmt_operand_make(c, "out", want, DMT_UNSET);
+    dmt_say(c, ", invert %d", invert);
+    if (!out->unset) {
+        DMT_OK(c, dm_fill(c->session, out->array, 1));
+    }
+    DMT_OK(c, dm_isin(c->session, in->array, t->array, invert, out->array));
+    dmt_operand_check_same(c, out, want);
+}
+
 static void test_isin(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "isin", .cases = 300, .fn = isin_case});
+    dmt_run(&(dmt_suite){.name = "isin, many", .cases = 40, .fn = isin_table_case});
 }
 
 static void errors_case(dmt_case *c)

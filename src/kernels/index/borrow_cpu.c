@@ -100,22 +100,21 @@ static void one_index(const borrowing *b, const int64_t *index, const int64_t *a
     } while (dmi_box_next(&b->inner, inner, counter, here));
 }
 
-/* Are so many indices side by side, of the type T, all from 0 to n-1? */
-#define ALL_INSIDE(T)                                                                                          \
+/* Are so many indices, side by side and of this type, all from 0 to n-1? */
+#define ALL_INSIDE(type)                                                                                       \
     for (int64_t k = 0; k < some; k++) {                                                                       \
-        const int64_t i = ((const T *)indices)[k];                                                             \
-        sign |= i | (n - 1 - i);                                                                               \
+        outside |= (uint64_t)((const type *)indices)[k] >= n;                                                  \
     }
 static bool all_inside(const borrowing *b, const void *indices, int64_t some)
 {
-    const int64_t n = b->d->index.n;
-    int64_t sign = 0;
+    const uint64_t n = (uint64_t)b->d->index.n;
+    bool outside = false;
     if (b->d->index.index_dtype == DM_I64) {
         ALL_INSIDE(int64_t)
     } else {
         ALL_INSIDE(int32_t)
     }
-    return sign >= 0;
+    return !outside;
 }
 
 /* Elements as they mostly are. A loop of few instructions has most of them on their way from memory at once. */

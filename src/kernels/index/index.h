@@ -68,6 +68,19 @@ typedef struct dmi_index_count {
     int64_t shape[DM_MAX_DIMS]; /* of the whole array of indices */
 } dmi_index_count;
 
+/* Elements of a box that are not 0, in row-major order. lists: the k-th one's index along each dim goes to out
+ * of that dim, at out_at + k - own_from, where own_from <= k < own_to; of all others, in their order, to lists,
+ * which has a list for each dim, one after the other. Not lists: number[0] = how many they are. */
+typedef struct dmi_nonzero {
+    dm_dtype dtype;
+    bool lists;
+    int ndim;
+    int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
+    int64_t first[DM_MAX_DIMS]; /* the index along each dim where the box begins */
+    int64_t count;              /* lists: how many they are */
+    int64_t own_from, own_to, out_at;
+} dmi_nonzero;
+
 /* sorted[]: the indices, as numbers 0 .. n-1, by who holds them; place[]: which one each of them is, 0 ..
  * count-1. Indices with one holder keep their order. start[]: g words of scratch. All int64. */
 typedef struct dmi_index_sort {

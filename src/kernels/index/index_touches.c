@@ -53,6 +53,25 @@ void dmi_borrow_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     dmi_touch_dense(&out[3], 1, 8, DMI_WRITE);
 }
 
+void dmi_nonzero_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_nonzero *d = t->desc;
+    const int64_t own = d->own_to - d->own_from;
+    const bool some = t->refs > 1;
+    if (some) {
+        dmi_touch_box(&out[0], d->ndim, d->extent, d->stride, d->offset, dmi_dtype_bytes(d->dtype), DMI_READ);
+    }
+    if (!d->lists) {
+        dmi_touch_dense(&out[some], 1, 8, DMI_WRITE);
+        return;
+    }
+    dmi_touch_dense(&out[1], (d->count - own) * d->ndim, 8, DMI_WRITE);
+    for (int k = 0; k < d->ndim; k++) {
+        dmi_touch_dense(&out[2 + k], own, 8, DMI_WRITE);
+        out[2 + k].offset = d->out_at * 8;
+    }
+}
+
 void dmi_index_count_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_index_count *d = t->desc;
