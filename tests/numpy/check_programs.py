@@ -86,7 +86,8 @@ def main():
     options = parser.parse_args()
     library, start = dmath.Library(options.library), time.time()
     counts = {n: 0 for n in ("programs", "steps", "explained", "recorded", "bounded", "to the bit", "different")}
-    settings = options.options + ",index_algorithm=fetch,sort_exchange=1G"  # explain cannot know what is in index arrays
+    # explain cannot know what is in index arrays; where nothing is explained, threads read rows in place
+    settings = f"{options.options},index_algorithm={'lend' if options.how == 'both' else 'fetch'},sort_exchange=1G"
     cases = [options.case] if options.case is not None else range(options.first, options.first + options.count)
     for at, workers in enumerate([0] if options.launched else [int(w) for w in options.workers.split(",")]):
         session = dmath.Session(library, workers, settings)

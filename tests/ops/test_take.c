@@ -172,6 +172,56 @@ static void after_case(dmt_case *c)
     free(row);
 }
 
+/* Elements of a part of an array whose blocks are dealt out in turns: what each worker has of the part may be
+ * one range. */
+static void part_case(dmt_case *c)
+{
+    enum { MOST = 60 };
+    const int64_t block = dmt_int(&c->random, 1, 8), n = dmt_int(&c->random, 1, MOST),
+                  lo = dmt_int(&c->random, 0, n - 1);
+    const int64_t most =
+        dmt_chance(&c->random, 50) ? n - lo : 2 * block; /* two blocks: mostly a range for two workers */
+    const int64_t part = dmt_int(&c->random, 1, most < n - lo ? most : n - lo),
+                  count = dmt_int(&c->random, 1, MOST);
+    double values[MOST], out[MOST];
+    int64_t which[MOST];
+    int32_t narrow[MOST];
+    const bool wide = dmt_chance(&c->random, 70);
+    dm_array x, view, at, y;
+    dm_layout turns = dm_layout_cyclic(c->session, 0, block), rows = dm_layout_rows(c->session);
+    for (int64_t i = 0; i < n; i++) {
+        values[i] = (double)i;
+    }
+    for (int64_t k = 0; k < count; k++) {
+        which[k] = dmt_int(&c->random, 0, part - 1);
+        narrow[k] = (int32_t)which[k];
+    }
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &n, &turns, &x));
+    DMT_OK(c, dm_array_write(c->session, x, NULL, NULL, values, 0));
+    DMT_OK(c, dm_array_view(c->session, x, &lo, &part, &view));
+    DMT_OK(c, dm_array_create(c->session, wide ? DM_I64 : DM_I32, 1, &count, &rows, &at));
+    DMT_OK(c, dm_array_write(c->session, at, NULL, NULL, wide ? (const void *)which : narrow, 0));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &count, &rows, &y));
+    DMT_OK(c, dm_take(c->session, view, at, 0, DM_WRAP, y));
+    DMT_OK(c, dm_array_read(c->session, y, NULL, NULL, out, 0));
+    for (int64_t k = 0; k < count; k++) {
+        if (out[k] != (double)(lo + which[k])) {
+            dmt_fail(c, "%lld of %lld from %lld on, n %lld: element %lld is %g", (long long)which[k],
+                     (long long)part, (long long)lo, (long long)n, (long long)k, out[k]);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, view));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, at));
+    DMT_OK(c, dm_array_destroy(c->session, y));
+}
+
+static void test_parts(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "take of parts", .cases = 300, .fn = part_case, .options = index_options[4]});
+}
+
 static void test_after(void **state)
 {
     (void)state;
@@ -208,6 +258,7 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_take), cmocka_unit_test(test_bytes),
-                                       cmocka_unit_test(test_after), cmocka_unit_test(test_nothing)};
+                                       cmocka_unit_test(test_after), cmocka_unit_test(test_parts),
+                                       cmocka_unit_test(test_nothing)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -122,9 +122,12 @@ DMI_BODY void move_straight(const borrowing *b, const void *indices, int64_t som
                             int64_t elem)
 {
     const uintptr_t *here = b->here;
-    const int64_t second = b->d->owner.g == 1 ? INT64_MAX : b->d->owner.block - b->d->owner.origin;
+    const dmi_index_owner *o = &b->d->owner;
+    const bool two =
+        o->g == 1 || (o->g == 2 && o->origin + b->d->index.n <= 2 * o->block); /* one bound between them */
+    const int64_t second = o->g == 1 ? INT64_MAX : o->block - o->origin;
     const int64_t step = b->stride[b->last] * elem, by = by_box * elem;
-    if (b->d->index.index_dtype == DM_I64 && b->d->owner.g <= 2) {
+    if (b->d->index.index_dtype == DM_I64 && two) {
         for (int64_t k = 0; k < some; k++) {
             const int64_t i = ((const int64_t *)indices)[k];
             memcpy(box + k * by, (const void *)(here[i >= second] + (uintptr_t)(i * step)), (size_t)elem);
