@@ -1,10 +1,10 @@
 """The vocabulary beside NumPy on the same cores, in turns, in this process; medians of the time that passes and of the processors'.
 
-    DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS] > bench/results/cpu-2-cores-numpy.txt
+    DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS [PART ...]] > bench/results/cpu-2-cores-numpy.txt
 
-Parts: calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
-as many plain threads of this process as there are workers; calls with a target against NumPy; elements that are not zero, and
-membership; user code of several calls, each written as its users would write it; an expression on arrays of 1 GiB (16 times ELEMENTS).
+Parts (all, or those named): memory_bound, calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
+as many plain threads of this process as there are workers; with_targets,
+calls with a target against NumPy; chosen, elements that are not zero, and membership; user_code, user code of several calls, each written as its users would write it; large_expression, one on arrays of 1 GiB (16 times ELEMENTS).
 The last column names the target. The targets hold on cores that nothing else uses. Sums and the norm, which read 64 MiB and write little,
 stand beside the rate of reading as well: memchr of the C library looks for a byte that is not there, in one plain thread and in as many
 as there are workers.
@@ -215,9 +215,7 @@ def large_expression():
 
 
 print(f"{session.workers} workers, NumPy {np.__version__}, {n} elements, medians of {RUNS} runs in turns, load {os.getloadavg()[0]:.1f}")
-memory_bound()
-with_targets()
-chosen()
-user_code()
-large_expression()
+for part in sys.argv[3:] or ("memory_bound", "with_targets", "chosen", "user_code", "large_expression"):
+    {"memory_bound": memory_bound, "with_targets": with_targets, "chosen": chosen, "user_code": user_code,
+     "large_expression": large_expression}[part]()
 library.check(c.dm_finalize(session.at, ctypes.byref(ctypes.c_int64())))  # with the arrays that are left

@@ -66,19 +66,22 @@ DMI_BODY void mark_row_body(int64_t bytes, uint64_t bits, const void *x, int64_t
 DMI_TWICE(static, mark_row, (int64_t bytes, uint64_t bits, const void *x, int64_t n, uint8_t *restrict mark),
           (bytes, bits, x, n, mark))
 
-/* How many of WORD marks are 1. Eight at a time are the bytes of a number; their sum is its highest byte. */
-static int64_t count_marks(const uint8_t *mark)
+/* How many of n marks are 1, n <= PIECE a multiple of 8. Eight at a time are the bytes of a number. Each byte
+ * of the sum is at most 128; then pairs of bytes are added, and their sums are so in the highest part of the
+ * product. */
+static int64_t count_marks(const uint8_t *mark, int64_t n)
 {
+    const uint64_t low = UINT64_C(0x00ff00ff00ff00ff);
     uint64_t sum = 0;
-    for (int i = 0; i < WORD; i += 8) {
+    for (int64_t i = 0; i < n; i += 8) {
         uint64_t eight;
         memcpy(&eight, mark + i, 8);
         sum += eight;
     }
-    return (int64_t)(sum * UINT64_C(0x0101010101010101) >> 56);
+    return (int64_t)(((sum & low) + (sum >> 8 & low)) * UINT64_C(0x0001000100010001) >> 48);
 }
 
-/* index[]: the numbers of the marks that are 1, from `first` on. room: of WORD. */
+/* index[]: the numbers of the marks that are 1, from `first` on. It has room for WORD and one more. */
 static void list_marks(const uint8_t *mark, int64_t marked, int64_t first, int64_t *index)
 {
     if (marked > FEW) {
@@ -89,14 +92,11 @@ static void list_marks(const uint8_t *mark, int64_t marked, int64_t first, int64
         }
         return;
     }
-    for (int i = 0; i < WORD && marked > 0; i += 8) {
+    for (int i = 0; i < WORD; i += 8) { /* the lowest byte of a number is its first */
         uint64_t eight;
         memcpy(&eight, mark + i, 8);
-        for (int j = 0; j < 8 && eight; j++) {
-            if (mark[i + j]) {
-                *index++ = first + i + j;
-                marked--;
-            }
+        for (; eight; eight &= eight - 1) {
+            *index++ = first + i + (__builtin_ctzll(eight) >> 3);
         }
     }
 }
@@ -120,26 +120,38 @@ static void next_part(sink *s)
     s->left = (s->done < d->own_from && own > 0 ? d->own_from : out ? d->own_to : d->count) - s->done;
 }
 
-/* So many elements, whose indices along the last dim these are. */
-static void put(sink *s, const int64_t *index, int64_t n, const int64_t *row)
+/* So many elements are there along the last dim, up to the end of this part or before: their other indices. */
+static void pass(sink *s, int64_t n, const int64_t *row)
 {
     const int last = s->d->ndim - 1;
-    while (n > 0) {
+    for (int k = 0; k <= last; k++) {
+        for (int64_t i = 0; i < n && k < last; i++) {
+            s->at[k][i] = row[k] + s->d->first[k];
+        }
+        s->at[k] += n;
+    }
+    s->done += n;
+    s->left -= n;
+}
+
+/* The elements of WORD marks. */
+static void put(sink *s, const uint8_t *mark, int64_t n, int64_t first, const int64_t *row)
+{
+    const int last = s->d->ndim - 1;
+    int64_t index[WORD + 1];
+    if (s->left > WORD) {
+        list_marks(mark, n, first, s->at[last]);
+        pass(s, n, row);
+        return;
+    }
+    list_marks(mark, n, first, index);
+    for (int64_t k = 0, m; k < n; k += m) {
         if (s->left == 0) {
             next_part(s);
         }
-        const int64_t m = DMI_MIN(n, s->left);
-        memcpy(s->at[last], index, (size_t)m * sizeof *index);
-        for (int k = 0; k <= last; k++) {
-            for (int64_t i = 0; i < m && k < last; i++) {
-                s->at[k][i] = row[k] + s->d->first[k];
-            }
-            s->at[k] += m;
-        }
-        s->done += m;
-        s->left -= m;
-        index += m;
-        n -= m;
+        m = DMI_MIN(n - k, s->left);
+        memcpy(s->at[last], index + k, (size_t)m * sizeof *index);
+        pass(s, m, row);
     }
 }
 
@@ -149,7 +161,7 @@ static int64_t one_row(const dmi_nonzero *d, const void *x, uint64_t bits, const
     const int last = d->ndim - 1;
     const int64_t elem = dmi_dtype_bytes(d->dtype), n = d->extent[last], stride = d->stride[last];
     uint8_t mark[PIECE];
-    int64_t packed[2 * PIECE], index[WORD + 1], count = 0;
+    int64_t packed[2 * PIECE], count = 0;
     for (int64_t first = 0; first < n; first += PIECE) {
         const int64_t some = DMI_MIN(n - first, PIECE), whole = (some + WORD - 1) / WORD * WORD;
         const void *from = dmi_at(x, first * stride * elem);
@@ -163,12 +175,13 @@ static int64_t one_row(const dmi_nonzero *d, const void *x, uint64_t bits, const
             mark_row(elem, bits, from, some, mark);
             memset(mark + some, 0, (size_t)(whole - some));
         }
-        for (int64_t i = 0; i < whole; i += WORD) {
-            const int64_t marked = count_marks(at + i);
-            count += marked;
-            if (s && marked > 0) {
-                list_marks(at + i, marked, d->first[last] + first + i, index);
-                put(s, index, marked, row);
+        const int64_t here = count_marks(at, whole);
+        count += here;
+        for (int64_t i = 0, left = s ? here : 0; left > 0; i += WORD) {
+            const int64_t marked = count_marks(at + i, WORD);
+            left -= marked;
+            if (marked > 0) {
+                put(s, at + i, marked, d->first[last] + first + i, row);
             }
         }
     }
