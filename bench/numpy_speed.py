@@ -2,12 +2,15 @@
 
     DMATH_WORKERS=2 python3 bench/numpy_speed.py LIBDMATH [ELEMENTS [PART ...]] > bench/results/cpu-2-cores-numpy.txt
 
-Parts (all, or those named): memory_bound, calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in
-as many plain threads of this process as there are workers; with_targets,
-calls with a target against NumPy; chosen, elements that are not zero, and membership; user_code, user code of several calls, each written as its users would write it; large_expression, one on arrays of 1 GiB (16 times ELEMENTS).
-The last column names the target. The targets hold on cores that nothing else uses. Sums and the norm, which read 64 MiB and write little,
-stand beside the rate of reading as well: memchr of the C library looks for a byte that is not there, in one plain thread and in as many
-as there are workers.
+Parts (all, or those named):
+memory_bound      calls that are bound by memory, beside the rate of STREAM's add (a = b + c, which moves what its triad moves) by NumPy in as
+                  many plain threads of this process as there are workers
+with_targets      calls with a target against NumPy. Sums and the norm, which read 64 MiB and write little, stand beside the rate of reading
+                  too: memchr of the C library looks for a byte that is not there, in one plain thread and in as many as there are workers
+chosen            elements that are not zero, and membership
+user_code         user code of several calls, each written as its users would write it
+large_expression  an expression on arrays of 1 GiB (16 times ELEMENTS)
+The last column names the target. The targets hold on cores that nothing else uses.
 """
 
 import ctypes

@@ -133,8 +133,9 @@ static bool lists(const request *q)
 static bool lends(const request *q)
 {
     const dmi_facts *f = &q->facts;
-    if (f->workers < 2 || !dmi_rows_lent(&q->t, f->profile) || f->config->index_algorithm == DMI_INDEX_LEND) {
-        return f->workers > 1 && dmi_rows_lent(&q->t, f->profile);
+    bool can = f->workers > 1 && dmi_rows_lent(&q->t, f->profile);
+    if (!can || f->config->index_algorithm == DMI_INDEX_LEND) {
+        return can;
     }
     return f->config->index_algorithm == DMI_INDEX_AUTO && dmi_indexed_bytes(&q->t, f->workers) > LEAST_LENT;
 }
@@ -326,12 +327,13 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
                         "%s: in a program mode must be DM_WRAP or DM_CLIP: DM_RAISE waits for the indices",
                         dmi_call_name(&q.call));
     }
-    if (!lends(&q) && lists(&q)) {
+    bool lent = lends(&q);
+    if (!lent && lists(&q)) {
         status = run_list(&q);
         free(q.counts);
         return status;
     }
-    bool lent = lends(&q), exchange = !lent && exchanges(&q);
+    bool exchange = !lent && exchanges(&q);
     q.call.args.i[DMI_INDEX_WAY] = lent ? DMI_WAY_LENT : DMI_WAY_OTHER;
     status = exchange ? arrange(&q) : DM_OK;
     if (status == DM_OK && (exchange || (mode == DMI_INDEX_RAISE && !q.facts.explaining))) {
