@@ -165,6 +165,50 @@ static void test_reduce_special(void **state)
     }
 }
 
+/* What a pair that is kept stands for: kernels/reduce/scaled_sums.h. */
+static real kept_pair(const double *pair)
+{
+    bool scaled = fabs(pair[0]) < fabs(pair[1]);
+    return ldexpl((real)pair[0] + (real)pair[1], scaled ? 64 : 0);
+}
+
+/* Sums of multiples of 2^1000 up to the largest double, and, at the last result, Inf. Tiles and lanes, and the
+ * two parts of complex numbers. */
+static void test_reduce_extreme(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{3, 5000}, {5000, 3}, {2, 4097}, {700, 40}, {2048, 1}, {40, 600}};
+    rng r = {47};
+    for (int s = 0; s < 4 * DMI_COUNT(shapes); s++) {
+        const int64_t *shape = shapes[s / 4], parts = s % 2 + 1, n = shape[0] * shape[1] * parts;
+        dmi_reduce d = {.ndim = 2, .dtype = parts == 1 ? DM_F64 : DM_C128, .reduced = s / 2 % 2 + 1};
+        memcpy(d.extent, shape, sizeof shapes[0]);
+        d.stride[0] = shape[1];
+        d.stride[1] = 1;
+        int64_t results = shape[d.reduced == 1] * parts, *units = calloc((size_t)results, sizeof *units);
+        double *in = malloc((size_t)n * sizeof *in), *out = malloc((size_t)results * 2 * sizeof *out);
+        assert_true(units && in && out);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t k = rng_in(&r, -(1 << 24) + 1, (1 << 24) - 1), row = i / parts / shape[1];
+            int64_t at = (d.reduced == 1 ? i / parts % shape[1] : row) * parts + i % parts;
+            in[i] = i == n - 1 ? INFINITY : ldexp((double)k, 1000);
+            units[at] += i == n - 1 ? 0 : k;
+        }
+        dmi_run_reduce(dmi_backend_cpu(), NULL, &d, in, out);
+        for (int64_t i = 0; i < results; i++) {
+            real want = i == results - 1 ? (real)INFINITY : ldexpl((real)units[i], 1000);
+            if (kept_pair(out + 2 * i) != want) {
+                fail_msg("%s, %lld x %lld, mask %x: sum %lld is %Lg, not %Lg", dmi_dtype_name(d.dtype),
+                         (long long)shape[0], (long long)shape[1], d.reduced, (long long)i,
+                         kept_pair(out + 2 * i), want);
+            }
+        }
+        free(units);
+        free(in);
+        free(out);
+    }
+}
+
 /* Sums whose rounding a plain double loses; and the bits do not depend on where the array lies. */
 static void test_reduce_accuracy(void **state)
 {
@@ -444,7 +488,7 @@ int main(void)
         cmocka_unit_test(test_reduce_all),     cmocka_unit_test(test_reduce_shapes),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_reduce_accuracy),
         cmocka_unit_test(test_acc_add),        cmocka_unit_test(test_acc_store),
-        cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_fold),           cmocka_unit_test(test_reduce_extreme),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

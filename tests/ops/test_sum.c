@@ -2,6 +2,7 @@
 #include "support/reduced.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A sum without an error that matters: what a long double addition rounds away is kept beside it (Knuth). */
 typedef struct exact_sum {
@@ -208,6 +209,104 @@ static void copies_case(dmt_case *c)
     dmt_operand_check(c, to, out, bound);
 }
 
+/* Elements near the largest double, whole multiples of 2^1000, so that all sums are exact as whole numbers; now
+ * and then some that are not finite. Whatever is added first, the result is the sum of all, where that is
+ * within the range. */
+enum { EXTREME_UNIT = 1000 };
+typedef struct extreme {
+    int64_t units;
+    long double rest; /* the sum of what is not finite; 0: nothing */
+} extreme;
+
+static long double take_extreme(extreme *e, long double v)
+{
+    if (isfinite(v)) {
+        e->units += (int64_t)ldexpl(v, -EXTREME_UNIT);
+    } else {
+        e->rest += v;
+    }
+    return e->rest != 0 ? e->rest : ldexpl((long double)e->units, EXTREME_UNIT);
+}
+
+static long double extreme_element(dmt_case *c, bool finite)
+{
+    static const double rest[] = {INFINITY, -(double)INFINITY, NAN};
+    if (!finite && dmt_chance(&c->random, 2)) {
+        return rest[dmt_int(&c->random, 0, 2)];
+    }
+    int64_t most = dmt_chance(&c->random, 70) ? (1 << 24) - 1 : 9;
+    return ldexpl((long double)dmt_int(&c->random, -most, most), EXTREME_UNIT);
+}
+
+static void extreme_case(dmt_case *c)
+{
+    enum { SUM_OF, MEAN, DOT, SCAN, EXPRESSION_OF, WAYS };
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 1, 3), way = (int)dmt_int(&c->random, 0, WAYS - 1);
+    dmt_shape_random(c, way == DOT ? ndim = 1 : ndim, dmt_chance(&c->random, 10) ? 40000 : 1200, shape);
+    request q = {.scale = 1};
+    q.x = dmt_host_make(&c->scratch, DM_F64, ndim, shape);
+    bool finite = dmt_chance(&c->random, 60);
+    for (int64_t i = 0; i < q.x->count; i++) {
+        q.x->v[i] = extreme_element(c, finite);
+    }
+    dmt_dims_random(c, q.x, &q.d);
+    if (way == DOT || way == EXPRESSION_OF) { /* without the dims, all of them */
+        q.d = (dmt_dims){.reduced = {true, true, true}};
+    }
+    int scanned = (int)dmt_int(&c->random, 0, ndim - 1);
+    static const dm_dtype types[] = {DM_F64, DM_F64, DM_F32};
+    dm_dtype to = types[dmt_int(&c->random, 0, way == MEAN || way == SCAN ? 1 : 2)];
+    dmt_host *want = way == SCAN                          ? dmt_host_copy(&c->scratch, q.x)
+                     : way == DOT || way == EXPRESSION_OF ? dmt_host_make(&c->scratch, to, 0, NULL)
+                                                          : dmt_reduced_make(c, q.x, &q.d, to);
+    extreme *sums = dmt_alloc(&c->scratch, (q.x->count + want->count + 1) * (int64_t)sizeof *sums);
+    memset(sums, 0, (size_t)(q.x->count + want->count + 1) * sizeof *sums);
+    int64_t index[DM_MAX_DIMS] = {0};
+    for (int64_t i = 0; i < want->count && way != SCAN; i++) {
+        want->v[i] = 0;
+    }
+    for (int64_t i = 0; i < q.x->count; i++) {
+        int64_t at = 0;
+        for (int d = 0; d < ndim; d++) {
+            at = (way == SCAN ? d == scanned : q.d.reduced[d]) ? at : at * shape[d] + index[d];
+        }
+        want->v[way == SCAN ? i : at] = take_extreme(&sums[at], q.x->v[i]);
+        dmt_next(ndim, shape, index);
+    }
+    dmt_host *bound = dmt_host_copy(&c->scratch, want);
+    int64_t each = want->count > 0 ? q.x->count / want->count : 0;
+    if (way == SUM_OF && dmt_chance(&c->random, 40)) {
+        q.scale = dmt_chance(&c->random, 50) ? 0x1p-30 : -0.5;
+    }
+    for (int64_t i = 0; i < want->count; i++) {
+        want->v[i] = way == MEAN ? want->v[i] / (long double)each : want->v[i] * (long double)q.scale;
+        bound->v[i] = way == MEAN && isfinite(want->v[i]) ? fabsl(want->v[i]) * 3 * dmt_eps(DM_F64) : 0;
+    }
+    dmt_operand *x = dmt_operand_make(c, "x", q.x, 0), *out = dmt_operand_make(c, "out", want, DMT_UNSET);
+    dmt_say(c, ", way %d, scale %g, dim %d", way, q.scale, scanned);
+    dmt_say_dims(c, &q.d);
+    dm_session *s = c->session;
+    if (way == SUM_OF) {
+        DMT_OK(c, dm_sum(s, x->array, dmt_dims_given(&q.d), q.d.ndims, q.scale, 0, out->array));
+    } else if (way == MEAN) {
+        DMT_OK(c, dm_mean(s, x->array, dmt_dims_given(&q.d), q.d.ndims, out->array));
+    } else if (way == SCAN) {
+        DMT_OK(c, dm_cumulative_sum(s, x->array, scanned, out->array));
+    } else if (way == DOT) {
+        dmt_host *ones = dmt_host_copy(&c->scratch, q.x);
+        for (int64_t i = 0; i < ones->count; i++) {
+            ones->v[i] = 1;
+        }
+        dmt_operand *y = dmt_operand_make(c, "y", ones, 0);
+        DMT_OK(c, dm_dot(s, x->array, y->array, out->array));
+    } else {
+        DMT_OK(c, dm_map(s, "sum(x)", 1, (dm_map_arg[]){DM_ARG("x", x->array)}, out->array));
+    }
+    dmt_operand_check(c, out, want, bound);
+    dmt_operand_unchanged(c, x);
+}
+
 typedef struct narrow {
     int how;
     dm_dtype dtype;
@@ -308,6 +407,12 @@ static void test_narrow(void **state)
     }
 }
 
+static void test_extreme(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sum_extreme", .cases = 1500, .fn = extreme_case});
+}
+
 static void test_overlap(void **state)
 {
     (void)state;
@@ -319,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),    cmocka_unit_test(test_sum),    cmocka_unit_test(test_cancelling),
         cmocka_unit_test(test_many_ones), cmocka_unit_test(test_narrow), cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_extreme),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

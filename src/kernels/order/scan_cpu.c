@@ -41,15 +41,11 @@ static void sum_i64(const uint64_t *x, int64_t n, uint64_t *state, uint64_t *out
     *state = s;
 }
 
-/* The sum that a pair stands for. rounded: to odd, for a further rounding. */
-DMI_BODY double pair_value(double hi, double lo, bool rounded)
-{
-    return rounded ? dmi_dd_odd((dmi_dd){hi, lo}) : dmi_finite(hi) ? hi + lo : hi;
-}
-
 /* LANES stretches of m elements each side by side: first their sums, then, from the sums before each, all
- * results. An addition waits for the one before it in its own stretch only. */
-DMI_BODY void sum_stretches_body(const double *x, int64_t m, dmi_dd *state, bool rounded, double *out)
+ * results. An addition waits for the one before it in its own stretch only. finite: whether no sum has left the
+ * range of doubles; where it is false the results and the state are not to be used. */
+DMI_BODY void sum_stretches_body(const double *x, int64_t m, dmi_dd *state, bool rounded, double *out,
+                                 bool *finite)
 {
     double hi[LANES] = {0}, lo[LANES] = {0};
     for (int64_t i = 0; i < m; i++) {
@@ -61,7 +57,7 @@ DMI_BODY void sum_stretches_body(const double *x, int64_t m, dmi_dd *state, bool
     }
     dmi_dd before = *state;
     for (int l = 0; l < LANES; l++) {
-        dmi_dd next = dmi_dd_add(before, dmi_dd_normal(hi[l], lo[l]));
+        dmi_dd next = dmi_dd_join(before, dmi_dd_normal(hi[l], lo[l]));
         hi[l] = before.hi;
         lo[l] = before.lo;
         before = next;
@@ -72,27 +68,49 @@ DMI_BODY void sum_stretches_body(const double *x, int64_t m, dmi_dd *state, bool
             double e;
             hi[l] = dmi_two_sum(hi[l], x[l * m + i], &e);
             lo[l] += e;
-            out[l * m + i] = pair_value(hi[l], lo[l], rounded);
+            out[l * m + i] = dmi_dd_value((dmi_dd){hi[l], lo[l]}, rounded, 1);
         }
     }
+    for (int l = 0; l < LANES; l++) {
+        *finite &= dmi_finite(lo[l]);
+    }
 }
-DMI_TWICE(static, sum_stretches, (const double *x, int64_t m, dmi_dd *state, bool rounded, double *out),
-          (x, m, state, rounded, out))
+DMI_TWICE(static, sum_stretches,
+          (const double *x, int64_t m, dmi_dd *state, bool rounded, double *out, bool *finite),
+          (x, m, state, rounded, out, finite))
+
+/* Where sums leave the range of doubles on the way, or an element is not finite. */
+static void sum_scaled(const double *x, int64_t n, dmi_dd *state, bool rounded, double *out)
+{
+    dmi_scaled_sum s = {0, 0, 0};
+    dmi_scaled_take(&s, state->hi, state->lo);
+    for (int64_t i = 0; i < n; i++) {
+        dmi_scaled_take(&s, x[i], 0);
+        out[i] = dmi_dd_kept_value(dmi_dd_of_scaled(&s), rounded, 1);
+    }
+    *state = dmi_dd_of_scaled(&s);
+}
 
 static void sum_f64(const double *x, int64_t n, dmi_dd *state, bool rounded, double *out)
 {
     int64_t m = n / LANES;
-    if (m > 0) {
-        sum_stretches(x, m, state, rounded, out);
+    dmi_dd before = *state;
+    bool finite = !dmi_dd_scaled(before);
+    if (m > 0 && finite) {
+        sum_stretches(x, m, state, rounded, out, &finite);
     }
     double hi = state->hi, lo = state->lo;
     for (int64_t i = m * LANES; i < n; i++) {
         double e;
         hi = dmi_two_sum(hi, x[i], &e);
         lo += e;
-        out[i] = pair_value(hi, lo, rounded);
+        out[i] = dmi_dd_value((dmi_dd){hi, lo}, rounded, 1);
     }
     *state = dmi_dd_normal(hi, lo);
+    if (!finite || !dmi_finite(state->hi)) {
+        *state = before;
+        sum_scaled(x, n, state, rounded, out);
+    }
 }
 
 static bool rounds(const scan_job *job)
@@ -169,10 +187,8 @@ static void step_across(const scan_job *job, void *states, const void *x, int64_
         const double *v = x;
         bool rounded = rounds(job);
         for (int64_t i = 0; i < m; i++) {
-            double e;
-            s[i].hi = dmi_two_sum(s[i].hi, v[i], &e);
-            s[i].lo += e;
-            out->f64[i] = pair_value(s[i].hi, s[i].lo, rounded);
+            s[i] = dmi_dd_add(s[i], (dmi_dd){v[i], 0});
+            out->f64[i] = dmi_dd_kept_value(s[i], rounded, 1);
         }
     } else {
         for (int64_t i = 0; i < m && job->acc == DMI_ACC_F64; i++) {

@@ -126,18 +126,17 @@ typedef struct store_job {
     void *out;
 } store_job;
 
-/* value[0..n) = pairs x, stride apart, as one double each. */
+/* value[0..n) = scale times pairs x, stride apart, as one double each. */
 static void load_pairs(const store_job *job, const dmi_dd *x, int64_t stride, int64_t n, double *value,
                        int64_t step)
 {
     bool odd = job->plain && dmi_dtype_part(job->d->out_dtype) != DM_F64;
     for (int64_t i = 0; i < n; i++) {
-        dmi_dd v = x[i * stride];
-        value[i * step] = odd ? dmi_dd_odd(v) : dmi_finite(v.hi) ? v.hi + v.lo : v.hi;
+        value[i * step] = dmi_dd_kept_value(x[i * stride], odd, job->scale);
     }
 }
 
-/* value[0..n) = accumulators from element position `at` on, in the type to compute in. */
+/* value[0..n) = accumulators from element position `at` on, in the type to compute in, pairs times scale. */
 static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n, dmi_chunk *value)
 {
     int acc = job->d->acc, parts = dmi_acc_parts(acc);
@@ -208,8 +207,9 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
     } else {
         const double *y = old;
         double *v = (double *)(void *)&value;
+        double scale = dmi_acc_part(job->d->acc) == DMI_ACC_DD ? 1 : job->scale;
         for (int64_t i = 0; i < n * (job->compute == DM_C128 ? 2 : 1); i++) {
-            v[i] = job->scale * v[i] + (y == NULL ? 0 : job->beta * y[i]);
+            v[i] = scale * v[i] + (y == NULL ? 0 : job->beta * y[i]);
         }
     }
     dmi_row_store(job->compute, &value, out_dtype, out, out_stride, n);
@@ -270,24 +270,57 @@ static void fold_addend(fold_job *job, const void *addend, int64_t stride, int64
     dmi_cpu_add_across(dmi_acc_part(acc), x, n * dmi_acc_parts(acc), &job->sum, job->lo);
 }
 
+/* The addend's first element for position at[], and the step to the next one; row: where the next row begins.
+ */
+static const void *addend_at(const fold_job *job, int i, const int64_t *at, const int64_t *stride, int64_t *row,
+                             int64_t *step)
+{
+    const dmi_fold *d = job->d;
+    int64_t bytes = dmi_dtype_bytes(d->dtype), here = *row;
+    *step = stride[i == d->own ? OWN : ROWS];
+    if (i == d->own) {
+        return dmi_at(job->own, at[OWN] * bytes);
+    }
+    *row += d->pitch;
+    return dmi_at(job->rows, here * bytes);
+}
+
+/* The pairs of a row once more, where sums left the range of doubles on the way, or an addend is not finite. */
+static void fold_scaled(fold_job *job, const int64_t *at, const int64_t *stride, int64_t n)
+{
+    int64_t row = at[ROWS], step, parts = dmi_acc_parts(job->d->store.acc);
+    dmi_scaled_sum sum[2 * DMI_CHUNK];
+    memset(sum, 0, (size_t)(n * parts) * sizeof *sum);
+    for (int i = 0; i < job->d->addends; i++) {
+        const double *x = addend_at(job, i, at, stride, &row, &step);
+        for (int64_t k = 0; k < n * parts; k++) {
+            dmi_scaled_take(&sum[k], x[k / parts * step * parts + k % parts], 0);
+        }
+    }
+    for (int64_t k = 0; k < n * parts; k++) {
+        job->pair[k] = dmi_dd_of_scaled(&sum[k]);
+    }
+}
+
 /* n results (at most DMI_CHUNK) of one row of the box. */
 static void fold_row(fold_job *job, const int64_t *at, const int64_t *stride, int64_t n)
 {
     const dmi_fold *d = job->d;
-    int64_t bytes = dmi_dtype_bytes(d->dtype), row = at[ROWS], numbers = n * dmi_acc_parts(d->store.acc);
+    int64_t row = at[ROWS], step, numbers = n * dmi_acc_parts(d->store.acc);
     const double *hi = (const double *)(const void *)&job->sum;
+    bool finite = true;
     memset(&job->sum, 0, (size_t)numbers * 8);
     memset(job->lo, 0, (size_t)numbers * 8);
     for (int i = 0; i < d->addends; i++) {
-        if (i == d->own) {
-            fold_addend(job, dmi_at(job->own, at[OWN] * bytes), stride[OWN], n);
-            continue;
-        }
-        fold_addend(job, dmi_at(job->rows, row * bytes), stride[ROWS], n);
-        row += d->pitch;
+        const void *addend = addend_at(job, i, at, stride, &row, &step);
+        fold_addend(job, addend, step, n);
     }
     for (int64_t i = 0; i < numbers && dmi_acc_part(d->store.acc) == DMI_ACC_DD; i++) {
         job->pair[i] = dmi_dd_normal(hi[i], job->lo[i]);
+        finite &= dmi_finite(job->pair[i].hi);
+    }
+    if (!finite) {
+        fold_scaled(job, at, stride, n);
     }
     store_row(&job->store, 0, 1, at[OUT], stride[OUT], n);
 }

@@ -9,7 +9,7 @@
 #include <assert.h>
 
 enum { IN = 0, SIDES = DMI_MAP_SIDES };
-enum { LANES = DMI_REDUCE_LANES, TILE = 4096 };
+enum { LANES = DMI_REDUCE_LANES, TILE = 4096, SCALED_TILE = DMI_CHUNK };
 
 /* --- along: lane[l] += x[i] for i % LANES == l ------------------------------------- */
 #define ALONG(name, type, wide)                                                                                \
@@ -149,6 +149,7 @@ DMI_TWICE(static, across_rows_dd,
 typedef union states {
     double f64[2 * TILE]; /* sums of f64: TILE hi, then TILE lo */
     uint64_t i64[TILE];
+    dmi_scaled_sum scaled[2 * SCALED_TILE];         /* of f64, taken once more */
     unsigned char bytes[2 * TILE * sizeof(double)]; /* of other rows */
 } states;
 
@@ -163,6 +164,9 @@ typedef struct reduce_job {
     int64_t bytes;
     const void *in;
     void *out;
+    bool lost; /* of f64: sums left the range on the way, or an element is not finite: all are to be taken once
+                  more, */
+    bool scaled; /* as here */
     /* Their last sides: accumulators, and elements counted in the order of x's dims, from which its index
      * follows (0 where indices are not kept). */
     dmi_box kept, reduced;
@@ -210,13 +214,23 @@ static int64_t index_of(const dmi_reduce *d, int64_t at)
     return index;
 }
 
+static void take_scaled(reduce_job *job, const double *x, int64_t n, bool across, int64_t to)
+{
+    dmi_scaled_sum *s = job->state.scaled + to;
+    for (int64_t i = 0; i < n; i++) {
+        dmi_scaled_take(&s[across ? i : i % job->parts], x[i], 0);
+    }
+}
+
 static void take(reduce_job *job, const void *x, int64_t n, bool across, int64_t to, int64_t index,
                  int64_t step)
 {
     states *s = &job->state;
     n *= job->parts;
     to *= job->parts;
-    if (job->reducer && across) {
+    if (job->scaled) {
+        take_scaled(job, x, n, across, to);
+    } else if (job->reducer && across) {
         job->reducer->across(s->bytes + to * job->reducer->bytes, x, n, index);
     } else if (job->reducer) {
         job->reducer->along(s, x, n, index, step);
@@ -256,7 +270,7 @@ static void take_row(reduce_job *job, const int64_t *at, const dmi_box *box, int
 static void join_lanes(reduce_job *job)
 {
     states *s = &job->state;
-    for (int w = LANES / 2; w >= job->parts; w /= 2) {
+    for (int w = LANES / 2; w >= job->parts && !job->scaled; w /= 2) {
         if (job->reducer) {
             job->reducer->combine(s, 1, s->bytes + w * job->reducer->bytes, 1, w);
             continue;
@@ -264,7 +278,7 @@ static void join_lanes(reduce_job *job)
         for (int l = 0; l < w; l++) {
             if (job->acc == DMI_ACC_DD) {
                 dmi_dd a = {s->f64[l], s->f64[TILE + l]}, b = {s->f64[l + w], s->f64[TILE + l + w]};
-                dmi_dd sum = dmi_dd_add(a, b);
+                dmi_dd sum = dmi_dd_join(a, b);
                 s->f64[l] = sum.hi;
                 s->f64[TILE + l] = sum.lo;
             } else if (job->acc == DMI_ACC_F64) {
@@ -313,8 +327,12 @@ static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
     int parts = job->parts;
     for (int64_t i = 0; i < n * parts; i++) {
         int64_t to = (at + i / parts * stride) * parts + i % parts;
-        if (job->acc == DMI_ACC_DD) {
-            ((dmi_dd *)job->out)[to] = dmi_dd_normal(s->f64[i], s->f64[TILE + i]);
+        if (job->scaled) {
+            ((dmi_dd *)job->out)[to] = dmi_dd_of_scaled(&s->scaled[i]);
+        } else if (job->acc == DMI_ACC_DD) {
+            dmi_dd sum = dmi_dd_normal(s->f64[i], s->f64[TILE + i]);
+            job->lost |= !dmi_finite(sum.hi);
+            ((dmi_dd *)job->out)[to] = sum;
         } else if (job->acc == DMI_ACC_F64) {
             ((double *)job->out)[to] = s->f64[i];
         } else {
@@ -328,6 +346,11 @@ static void clear(reduce_job *job, int64_t n)
     n *= job->parts;
     if (job->reducer) {
         job->reducer->clear(&job->state, n);
+        return;
+    }
+    job->lost = false;
+    if (job->scaled) {
+        memset(job->state.scaled, 0, (size_t)n * sizeof *job->state.scaled);
         return;
     }
     memset(&job->state, 0, (size_t)n * 8);
@@ -348,24 +371,35 @@ static void set_indices(reduce_job *job, int64_t n)
     }
 }
 
-/* Each result by itself: its rows run along the innermost reduced dim. */
-static void reduce_along(reduce_job *job)
+/* One result: its rows run along the innermost reduced dim. */
+static void reduce_one(reduce_job *job, const int64_t *at)
 {
     const dmi_box *rows = &job->reduced;
     int inner = rows->ndim - 1, last = job->inputs;
+    int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
+    memcpy(row_at, at, sizeof row_at);
+    row_at[last] = 0;
+    clear(job, job->scaled ? 1 : LANES);
+    do {
+        take_row(job, row_at, rows, inner, rows->extent[inner], false);
+    } while (dmi_box_next(rows, inner, index, row_at));
+    join_lanes(job);
+    set_indices(job, 1);
+    store(job, at[last], 1, 1);
+}
+
+/* Each result by itself. */
+static void reduce_along(reduce_job *job)
+{
     int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
     memcpy(at, job->offset, sizeof job->offset);
     do {
-        int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
-        memcpy(row_at, at, sizeof row_at);
-        row_at[last] = 0;
-        clear(job, LANES);
-        do {
-            take_row(job, row_at, rows, inner, rows->extent[inner], false);
-        } while (dmi_box_next(rows, inner, index, row_at));
-        join_lanes(job);
-        set_indices(job, 1);
-        store(job, at[last], 1, 1);
+        reduce_one(job, at);
+        job->scaled = job->lost;
+        if (job->scaled) {
+            reduce_one(job, at);
+            job->scaled = false;
+        }
     } while (dmi_box_next(&job->kept, job->kept.ndim, kept_index, at));
 }
 
@@ -390,37 +424,50 @@ static void take_rows(reduce_job *job, int64_t at, int64_t m)
     }
 }
 
-/* A tile of results together: its rows run along the innermost kept dim. */
-static void reduce_across(reduce_job *job)
+/* m results together, from number i of the innermost kept dim on. rows: they are sums of elements as they lie
+ * in memory. */
+static void reduce_tile(reduce_job *job, const int64_t *at, int64_t i, int64_t m, bool rows)
 {
     const dmi_box *kept = &job->kept;
     int inner = kept->ndim - 1, last = job->inputs;
-    int64_t n = kept->extent[inner], t = kept->stride[last][inner];
+    int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES], t = kept->stride[last][inner];
+    for (int side = 0; side < last; side++) {
+        row_at[side] = at[side] + i * kept->stride[side][inner];
+    }
+    row_at[last] = 0;
+    clear(job, m);
+    do {
+        if (rows) {
+            take_rows(job, row_at[IN], m);
+        } else {
+            take_row(job, row_at, kept, inner, m, true);
+        }
+    } while (dmi_box_next(&job->reduced, job->reduced.ndim - rows, index, row_at));
+    set_indices(job, m);
+    store(job, at[last] + i * t, t, m);
+}
+
+/* Tiles of results: their rows run along the innermost kept dim. */
+static void reduce_across(reduce_job *job)
+{
+    const dmi_box *kept = &job->kept;
+    int inner = kept->ndim - 1;
+    int64_t n = kept->extent[inner];
     int64_t most = job->reducer ? (int64_t)sizeof job->state / job->reducer->bytes : TILE;
     bool direct = !job->map && dmi_row_direct(job->dtype, kept->stride[IN][inner], job->load, n);
     bool rows = direct && !job->reducer && job->reduced.ndim > 0;
-    int walked = job->reduced.ndim - rows;
     int64_t step = direct ? most : DMI_CHUNK;
     int64_t kept_index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES];
     memcpy(at, job->offset, sizeof job->offset);
     do {
         for (int64_t i = 0; i < n; i += step) {
-            int64_t m = DMI_MIN(step, n - i);
-            int64_t index[DMI_BOX_DIMS] = {0}, row_at[DMI_BOX_SIDES];
-            for (int side = 0; side < last; side++) {
-                row_at[side] = at[side] + i * kept->stride[side][inner];
+            int64_t end = DMI_MIN(i + step, n);
+            reduce_tile(job, at, i, end - i, rows);
+            job->scaled = job->lost;
+            for (int64_t k = i; k < end && job->scaled; k += SCALED_TILE) {
+                reduce_tile(job, at, k, DMI_MIN(SCALED_TILE, end - k), false);
             }
-            row_at[last] = 0;
-            clear(job, m);
-            do {
-                if (rows) {
-                    take_rows(job, row_at[IN], m);
-                } else {
-                    take_row(job, row_at, kept, inner, m, true);
-                }
-            } while (dmi_box_next(&job->reduced, walked, index, row_at));
-            set_indices(job, m);
-            store(job, at[last] + i * t, t, m);
+            job->scaled = false;
         }
     } while (dmi_box_next(kept, inner, kept_index, at));
 }
@@ -492,6 +539,7 @@ static void begin(reduce_job *job, const dmi_reduce *d, const dmi_kernel_call *c
     job->parts = d->map ? dmi_acc_parts(acc) : 1;
     job->in = call->at[0];
     job->out = call->at[job->inputs];
+    job->lost = job->scaled = false;
     job->kept.ndim = job->reduced.ndim = 0;
     memset(job->offset, 0, sizeof job->offset);
     job->offset[IN] = d->offset * dmi_acc_parts(acc);
