@@ -464,14 +464,15 @@ DM_API DM_CHECKED dm_status dm_map_new(dm_session *session, const char *expressi
  * bit. out: x's shape without those dims, or with 1 in their place; x and out may not overlap. Types: any two,
  * but for a complex x and a bool out; if both are integers, scale and beta must be whole. Accumulates f64 in
  * double-double, the other floats in f64, complex types part by part, integers and bool in 64 bits (wraps).
- * Partial sums beyond the range of f64 are Inf, and Inf - Inf is NaN: which partial sums there are depends on
- * the layout. Does not block. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims;
- * scale, beta). Cost: one addition per element of x. If P workers have addends, they send at least (P-1) n
- * values in all, n the elements of out: 8 bytes each (16 for f64), or elements of x if each worker has one
- * addend. Sums of integers, of layouts that are not explicit, have 1, 2 or 4 bytes where these hold any sum of
- * so many elements of x's type as a worker has. Nothing moves if the summed dims are not split and out lies as
- * x does. Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a replica on
- * all of them; each worker sends 2 (P-1)/P n elements, (P-1) n if n is small. */
+ * A sum of f64 beyond the range on the way does not matter: what scale, beta and out's type make of the whole
+ * sum is Inf only if it is beyond the range itself, or if an element is Inf. Elements Inf and -Inf, or NaN,
+ * give NaN. Does not block. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP, DM_ERR_ARG (dims, ndims; scale,
+ * beta). Cost: one addition per element of x. If P workers have addends, they send at least (P-1) n values in
+ * all, n the elements of out: 8 bytes each (16 for f64), or elements of x if each worker has one addend. Sums
+ * of integers, of layouts that are not explicit, have 1, 2 or 4 bytes where these hold any sum of so many
+ * elements of x's type as a worker has. Nothing moves if the summed dims are not split and out lies as x does.
+ * Sum of gradients: x is (P, n), a row on each of P workers, dims is 0, and out (n) has a replica on all of
+ * them; each worker sends 2 (P-1)/P n elements, (P-1) n if n is small. */
 DM_API DM_CHECKED dm_status dm_sum(dm_session *session, dm_array x, const int *dims, int ndims, double scale,
                                    double beta, dm_array out);
 

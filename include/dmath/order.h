@@ -13,14 +13,15 @@ extern "C" {
 #endif
 
 /* ---- scans ----------------------------------------------------------------------------------------------- */
-/* out[..., i, ...] = the sum (product, largest, smallest, log(sum(e^x))) of x[..., 0, ...] to x[..., i, ...] along dim.
- * x, out: one shape; they may be the same array, or else may not overlap. Types: sums and products take any x, a
- * complex one with a complex out; the others take real types. Computed as dm_sum and the reductions of <dmath/reduce.h>
- * compute: integers and bool in 64 bits that wrap, so exactly; f64 sums in pairs of doubles, others in f64; and
- * converted to out's type as dm_copy converts. A NaN makes all results behind it NaN. Cost: x is read once, or twice
- * where dim is split; then each worker sends one accumulator a row, 1 to 32 bytes, to each worker that has later
- * elements of the row. Where x lies cyclically or by a map along dim, its elements come to a temporary first. Results
- * move where out lies otherwise than x. */
+/* out[..., i, ...] = the sum (product, largest, smallest, log(sum(e^x))) of x[..., 0, ...] to x[..., i, ...]
+ * along dim. x, out: one shape; they may be the same array, or else may not overlap. Types: sums and products
+ * take any x, a complex one with a complex out; the others take real types. Computed as dm_sum and the
+ * reductions of <dmath/reduce.h> compute: integers and bool in 64 bits that wrap, so exactly; f64 sums in pairs
+ * of doubles (which may leave the range on the way), others in f64; and converted to out's type as dm_copy
+ * converts. A NaN makes all results behind it NaN. Cost: x is read once, or twice where dim is split; then each
+ * worker sends one accumulator a row, 1 to 32 bytes, to each worker that has later elements of the row. Where x
+ * lies cyclically or by a map along dim, its elements come to a temporary first. Results move where out lies
+ * otherwise than x. */
 DM_API DM_CHECKED dm_status dm_cumulative_sum(dm_session *session, dm_array x, int dim, dm_array out);
 DM_API DM_CHECKED dm_status dm_cumulative_prod(dm_session *session, dm_array x, int dim, dm_array out);
 DM_API DM_CHECKED dm_status dm_cumulative_max(dm_session *session, dm_array x, int dim, dm_array out);

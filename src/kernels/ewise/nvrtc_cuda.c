@@ -100,12 +100,13 @@ static void tell(nvrtc_program program, int result)
     free(text);
 }
 
-/* Contraction is off, as in all our kernels; division and square roots are exact, and small numbers are kept,
- * unless an option says otherwise. */
+/* Functions without a mark, lambdas among them, are the device's. Contraction is off, as in all our kernels;
+ * division and square roots are exact, and small numbers are kept, unless an option says otherwise. */
 void *dmi_nvrtc_compile(const char *source, int capability, size_t *bytes)
 {
     char arch[40];
-    const char *const options[] = {arch, "--std=c++17", "--fmad=false", "--disable-warnings"};
+    const char *const options[] = {arch, "--std=c++17", "--fmad=false", "--disable-warnings",
+                                   "--device-as-default-execution-space"};
     nvrtc_program program = NULL;
     char *code = NULL;
     int major, minor;

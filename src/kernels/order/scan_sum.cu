@@ -34,7 +34,7 @@ template <typename S, typename N, typename RESULT> struct sums_of {
     }
     static __device__ __forceinline__ void take_one(sum_dd *a, double x)
     {
-        add(a, x);
+        *a = joined(*a, {x, 0});
     }
     static __device__ __forceinline__ void take_one(sum_i64 *a, int64_t x)
     {
@@ -46,7 +46,9 @@ template <typename S, typename N, typename RESULT> struct sums_of {
     }
     static __device__ __forceinline__ double result_one(const sum_dd &a)
     {
-        return finite_value(a.hi) ? __dadd_rn(a.hi, a.lo) : a.hi;
+        return dmi_is_scaled(a.hi, a.lo) ? __dmul_rn(a.lo, DMI_SCALE_UP)
+               : finite_value(a.hi)      ? __dadd_rn(a.hi, a.lo)
+                                         : a.hi;
     }
     static __device__ __forceinline__ RESULT result_one(const sum_i64 &a)
     {

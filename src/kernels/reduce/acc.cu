@@ -33,9 +33,6 @@ static __global__ void __launch_bounds__(THREADS)
 static __device__ __forceinline__ double odd(sum_dd a)
 {
     double e, s = two_sum(a.hi, a.lo, &e);
-    if (!finite_value(a.hi)) {
-        return a.hi;
-    }
     if (finite_value(s) && e != 0) {
         uint64_t bits = (uint64_t)__double_as_longlong(s);
         if ((bits & 1) == 0) {
@@ -45,20 +42,24 @@ static __device__ __forceinline__ double odd(sum_dd a)
     }
     return s;
 }
-static __device__ __forceinline__ double value_of(sum_f64 a, const dmi_cuda_store &)
+/* scale times the sum; plain: scale is 1 */
+static __device__ __forceinline__ double scaled_value(sum_f64 a, const dmi_cuda_store &p)
 {
-    return a.s;
+    return __dmul_rn(p.scale, a.s);
 }
-static __device__ __forceinline__ double value_of(sum_dd a, const dmi_cuda_store &p)
+static __device__ __forceinline__ double scaled_value(sum_dd a, const dmi_cuda_store &p)
 {
-    if (p.plain && p.out_dtype != DM_F64) {
-        return odd(a);
+    if (dmi_is_scaled(a.hi, a.lo)) {
+        return __dmul_rn(__dmul_rn(p.scale, a.lo), DMI_SCALE_UP);
     }
-    return finite_value(a.hi) ? __dadd_rn(a.hi, a.lo) : a.hi;
+    if (!finite_value(a.hi)) {
+        return __dmul_rn(p.scale, a.hi);
+    }
+    return p.plain && p.out_dtype != DM_F64 ? odd(a) : __dmul_rn(p.scale, __dadd_rn(a.hi, a.lo));
 }
-static __device__ __forceinline__ double value_of(sum_i64 a, const dmi_cuda_store &p)
+static __device__ __forceinline__ double scaled_value(sum_i64 a, const dmi_cuda_store &p)
 {
-    return p.acc == DMI_ACC_U64 ? (double)a.s : (double)(int64_t)a.s;
+    return __dmul_rn(p.scale, p.acc == DMI_ACC_U64 ? (double)a.s : (double)(int64_t)a.s);
 }
 
 /* scale * sum + beta * out, for the items at side SIDE: in doubles, and, of integers, in integers that wrap. */
@@ -75,10 +76,9 @@ static __device__ __forceinline__ void store_sums(const dmi_cuda_store &p, const
     for (int k = 0; k < DEPTH; k++) {
 #pragma unroll
         for (int e = 0; e < N; e++) {
-            v[k][e] = value_of(sum[k][e], p);
+            v[k][e] = scaled_value(sum[k][e], p);
             if (!p.plain) {
-                double term = p.beta == 0 ? 0 : __dmul_rn(p.beta, old[k][e]);
-                v[k][e] = __dadd_rn(__dmul_rn(p.scale, v[k][e]), term);
+                v[k][e] = __dadd_rn(v[k][e], p.beta == 0 ? 0 : __dmul_rn(p.beta, old[k][e]));
             }
         }
     }
@@ -151,10 +151,9 @@ static __device__ __forceinline__ void store_every(const dmi_cuda_store &p, S su
             return;
         }
     }
-    double v = p.zero ? 0 : value_of(sum, p);
+    double v = p.zero ? __dmul_rn(p.scale, 0) : scaled_value(sum, p);
     if (!p.plain) {
-        double term = p.beta == 0 ? 0 : __dmul_rn(p.beta, old_value(p, out, at));
-        v = __dadd_rn(__dmul_rn(p.scale, v), term);
+        v = __dadd_rn(v, p.beta == 0 ? 0 : __dmul_rn(p.beta, old_value(p, out, at)));
     }
     store_one(p.out_dtype, out, at, v);
 }
@@ -215,10 +214,11 @@ static __global__ void __launch_bounds__(THREADS)
             clear(&sum[k][e]);
         }
     }
+    const T *next = rows;
     for (int i = 0; i < p.addends; i++) {
         bool here = i == p.own;
-        const T *from = here ? own : rows;
-        rows += here ? 0 : p.pitch;
+        const T *from = here ? own : next;
+        next += here ? 0 : p.pitch;
         group<T, N> v[STORE_DEPTH];
 #pragma unroll
         for (int k = 0; k < STORE_DEPTH; k++) {
@@ -238,7 +238,16 @@ static __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < STORE_DEPTH; k++) {
 #pragma unroll
         for (int e = 0; e < N; e++) {
-            sum[k][e] = finished(sum[k][e]);
+            S one[1] = {sum[k][e]};
+            close_sums(one, [&](auto take) {
+                const T *row = rows;
+                for (int i = 0; valid[k] && i < p.addends; i++) {
+                    const T v = i == p.own ? own[at[k][OWN] + e] : row[at[k][ROWS] + e];
+                    take(opened<typename summand<T>::type, T>(v));
+                    row += i == p.own ? 0 : p.pitch;
+                }
+            });
+            sum[k][e] = one[0];
         }
     }
     if constexpr (std::is_same<S, sum_i64>::value) {
@@ -259,19 +268,24 @@ static __global__ void __launch_bounds__(THREADS)
     typedef typename sum_of<T>::type S;
     int64_t at[1][3], row = 0;
     bool valid[1];
-    S sum;
+    S sum[1];
     locate_all<3, 1>(p.store.box, at, valid);
     if (!valid[0]) {
         return;
     }
-    clear(&sum);
-    for (int i = 0; i < p.addends; i++) {
-        bool here = i == p.own;
-        add_element(&sum,
-                    fetched<T, 1>::from(p.dtype, here ? own : rows, here ? at[0][2] : row + at[0][0]).v[0]);
-        row += here ? 0 : p.pitch;
-    }
-    store_every(p.store, finished(sum), out, at[0][1]);
+    clear(&sum[0]);
+    auto each = [&](auto take) {
+        row = 0;
+        for (int i = 0; i < p.addends; i++) {
+            bool here = i == p.own;
+            const T v = fetched<T, 1>::from(p.dtype, here ? own : rows, here ? at[0][2] : row + at[0][0]).v[0];
+            take(opened<typename summand<T>::type, T>(v));
+            row += here ? 0 : p.pitch;
+        }
+    };
+    each([&](auto v) { add(&sum[0], v); });
+    close_sums(sum, each);
+    store_every(p.store, sum[0], out, at[0][1]);
 }
 
 /* --- launchers ------------------------------------------------------------------------- */

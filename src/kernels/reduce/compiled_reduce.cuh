@@ -61,20 +61,6 @@ template <> struct number_of_value<c128> {
         return v;
     }
 };
-template <typename S> static __device__ __forceinline__ void clear(sum_complex<S> *a)
-{
-    clear(&a->re);
-    clear(&a->im);
-}
-template <typename S, typename C> static __device__ __forceinline__ void add(sum_complex<S> *a, C v)
-{
-    add(&a->re, v.re);
-    add(&a->im, v.im);
-}
-template <typename S> static __device__ __forceinline__ sum_complex<S> finished(sum_complex<S> a)
-{
-    return {finished(a.re), finished(a.im)};
-}
 template <typename C> struct reduction_sum {
     typedef C number;
     typedef typename sum_state<C>::type state;
@@ -129,7 +115,7 @@ template <typename NATIVE, typename ACC, int INPUTS, int COUNT> struct item_base
     {
         typedef typename R::state S;
         if constexpr (R::kind == KIND_SUM) {
-            ((S *)out)[(p.last ? 0 : part * p.base.results) + result] = finished(s);
+            ((S *)out)[(p.last ? 0 : part * p.base.results) + result] = s;
         } else if (!p.last) {
             ((S *)out)[part * p.base.results + result] = s;
         } else if constexpr (R::kind == KIND_VALUE) {

@@ -70,13 +70,26 @@ static __global__ void __launch_bounds__(THREADS)
                 add_element(&s[0], fetched<T, 1>::from(p.dtype, in, row + p.tail_at + i).v[0]);
             }
         }
+        close_sums(s, [&](auto take) {
+            for (uint32_t i = begin + lane; i < end; i += p.team) {
+                locate<1>(p.summed, i, &at);
+                const group<T, N> v = fetched<T, N>::from(p.dtype, in, row + at);
+                for (int e = 0; e < N; e++) {
+                    take(opened<typename summand<T>::type, T>(v.v[e]));
+                }
+            }
+            for (uint32_t i = lane; active && part + 1 == p.parts && i < p.tail; i += p.team) {
+                take(opened<typename summand<T>::type, T>(
+                    fetched<T, 1>::from(p.dtype, in, row + p.tail_at + i).v[0]));
+            }
+        });
 #pragma unroll
         for (int c = 1; c < CHAINS; c++) {
             s[0] = joined(s[0], s[c]);
         }
         s[0] = team_sum(s[0], (int)p.team);
         if (active && lane == 0) {
-            ((S *)sums)[part * p.results + result] = finished(s[0]);
+            ((S *)sums)[part * p.results + result] = s[0];
         }
     }
 }
@@ -116,13 +129,25 @@ static __global__ void __launch_bounds__(THREADS)
             }
             add_rows(s, v, valid);
         }
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            S one[1] = {s[e]};
+            close_sums(one, [&](auto take) {
+                for (uint32_t i = begin + y; active && i < end; i += rows) {
+                    locate<1>(p.summed, i, &at);
+                    take(opened<typename summand<T>::type, T>(
+                        fetched<T, N>::from(p.dtype, in, column + at).v[e]));
+                }
+            });
+            s[e] = one[0];
+        }
         if (rows == 1) { /* the thread block's results lie together: written side by side */
             const uint32_t first = result - x, count = DMI_MIN(p.team, p.kept.items - first) * N;
             S *place = (S *)sums + part * p.results + (int64_t)first * N;
             __syncthreads();
 #pragma unroll
             for (int e = 0; e < N; e++) {
-                shared[threadIdx.x * N + e] = finished(s[e]);
+                shared[threadIdx.x * N + e] = s[e];
             }
             __syncthreads();
             for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
@@ -141,7 +166,7 @@ static __global__ void __launch_bounds__(THREADS)
                 }
             }
             if (y == 0 && active) {
-                ((S *)sums)[part * p.results + (int64_t)result * N + e] = finished(shared[threadIdx.x]);
+                ((S *)sums)[part * p.results + (int64_t)result * N + e] = shared[threadIdx.x];
             }
         }
     }
@@ -173,7 +198,7 @@ static __global__ void __launch_bounds__(THREADS)
         }
         s = team_sum(s, (int)team);
         if (result < results && lane == 0) {
-            acc[result] = finished(s);
+            acc[result] = s;
         }
     }
 }

@@ -362,6 +362,21 @@ static __device__ __forceinline__ void along_rows(const P &p, void *out)
                 R::take(s[0], as_number<typename R::number>(ITEM::element(p, row, at)), p.place + at * step);
             }
         }
+        if constexpr (R::kind == KIND_SUM) {
+            close_sums(s, [&](auto take) {
+                for (uint32_t i = begin + lane; i < end; i += team) {
+                    ITEM v;
+                    v.load(p, row, i);
+                    for (int e = 0; e < ITEM::N; e++) {
+                        take(as_number<typename R::number>(v.get(e)));
+                    }
+                }
+                for (uint32_t i = lane; ITEM::N > 1 && active && part + 1 == p.base.parts && i < p.base.tail;
+                     i += team) {
+                    take(as_number<typename R::number>(ITEM::element(p, row, p.base.tail_at + i)));
+                }
+            });
+        }
 #pragma unroll
         for (int c = 1; c < CHAINS; c++) {
             R::combine(s[0], s[c]);
@@ -400,6 +415,20 @@ static __device__ __forceinline__ void across_rows(const P &p, void *out)
         }
         for (uint32_t first = begin + y; active && first < end; first += rows * REDUCE_DEPTH) {
             take_some<R, ITEM, true>(p, column, first, rows, end, s);
+        }
+#pragma unroll
+        for (int e = 0; R::kind == KIND_SUM && e < N; e++) {
+            if constexpr (R::kind == KIND_SUM) {
+                S one[1] = {s[e]};
+                close_sums(one, [&](auto take) {
+                    for (uint32_t i = begin + y; active && i < end; i += rows) {
+                        ITEM v;
+                        v.load(p, column, i);
+                        take(as_number<typename R::number>(v.get(e)));
+                    }
+                });
+                s[e] = one[0];
+            }
         }
 #pragma unroll
         for (int e = 0; e < N; e++) {

@@ -11,6 +11,9 @@
 #ifndef DMI_SCALED_SUMS_H
 #define DMI_SCALED_SUMS_H
 
+#ifndef DMI_SCALED_FN
+#define DMI_SCALED_FN static __device__ __forceinline__
+#endif
 #define DMI_SCALE_UP 18446744073709551616.0 /* 2^64 */
 
 typedef struct dmi_scaled_sum {

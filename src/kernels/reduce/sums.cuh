@@ -3,6 +3,7 @@
 #define DMI_CUDA_SUMS_CUH
 
 #include "kernels/cuda/dtypes.cuh"
+#include "kernels/reduce/scaled_sums.h"
 #include "kernels/reduce/sum_states.cuh"
 
 /* An element whose type is known at run time. */
