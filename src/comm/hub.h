@@ -107,6 +107,7 @@ typedef struct dmi_port {
      * ready and had no processor */
     atomic_int_fast64_t cpu_ns, waited_ns;
     char host[64];
+    char last_words[96]; /* why this process ends by itself; nothing: it does not */
     atomic_int slab_fd[DMI_MAX_SLABS];                /* fd + 1 in process pid; 0: none */
     atomic_int_fast64_t slab_bytes[DMI_MAX_SLABS];
     atomic_uint slab_serial[DMI_MAX_SLABS];           /* grows with every new slab of that number */

@@ -51,8 +51,9 @@ static bool planted(dmi_engine *e)
     return atomic_fetch_add(&e->kernel_steps, 1) + 1 == strtoll(fault + 8, NULL, 10);
 }
 
-/* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output; "illegal:N" so far beyond it that there
- * is no memory. On a GPU that is an error of the device, anywhere else the end of the process. */
+/* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output; "illegal:N" so far
+ * beyond it that there is no memory. On a GPU, emulated or not, that is an error of the device, anywhere else
+ * the end of the process. */
 static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_queued_step *w)
 {
     const char *fault = e->config.fault;

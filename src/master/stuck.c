@@ -147,6 +147,9 @@ void dmi_death_describe(const dmi_session *s, int worker, const char *how, char 
     } else {
         put(&w, " after command %" PRIu64 ", with nothing to do", s->command);
     }
+    if (port->last_words[0]) {
+        put(&w, ": %s", port->last_words);
+    }
 }
 
 static bool unfinished(const dmi_session *s, int worker)

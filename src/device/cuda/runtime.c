@@ -19,9 +19,35 @@ static void forget(cudaError_t code)
     }
 }
 
+static _Atomic(const char *) lost;
+
+/* Errors after which nothing of the process on the device can be used. */
+static bool loses_device(cudaError_t code)
+{
+    switch (code) {
+    case cudaErrorIllegalAddress: /* 700 */
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static dm_status check(cudaError_t code, const char *call)
 {
     forget(code);
+    if (loses_device(code)) {
+        atomic_store(&lost, cudaGetErrorString(code));
+    }
     return code == cudaSuccess ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s: %s", call, cudaGetErrorString(code));
 }
 
@@ -280,8 +306,6 @@ dm_status dmi_cu_event_after(dmi_stream s, dmi_event e)
 {
     return check(cudaStreamWaitEvent(s, e, 0), "cudaStreamWaitEvent");
 }
-
-static _Atomic(const char *) lost;
 
 bool dmi_cu_event_reached(dmi_event e)
 {

@@ -80,7 +80,7 @@ dm_status dmi_cu_event_after(dmi_stream s, dmi_event event)
     return status;
 }
 
-static _Atomic(const char *) lost;
+static _Atomic(const char *) lost; /* why; as a device of CUDA, for the rest of the process */
 
 void dmi_emu_lose(const char *why)
 {

@@ -1,7 +1,10 @@
 /* Waits between the streams of a GPU, and between GPUs. */
 #include "exec/gpu/parts.h"
+#include "io/partial.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp)
 {
@@ -129,6 +132,16 @@ dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t or
     return dmi_cu_wait_value(e->gpu->stream[stream], counter, dmi_gpu_value(ordinal));
 }
 
+/* A worker that is a process ends with its GPU, for others may wait for what it was to send. Rank 0 names it,
+ * as any that has died. */
+_Noreturn static void leave(dmi_engine *e, const char *why)
+{
+    snprintf(e->port->last_words, sizeof e->port->last_words, "its GPU has failed: %s", why);
+    dmi_log(DMI_LOG_ERROR, "worker %d leaves: %s", e->config.me, e->port->last_words);
+    dmi_partial_remove_all();
+    _exit(EXIT_FAILURE);
+}
+
 /* After a device fault nobody knows which commands were done. */
 static void fail_all(dmi_engine *e, const char *why)
 {
@@ -160,6 +173,9 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
         }
     }
     const char *lost = dmi_cu_lost(); /* before anything counts as done */
+    if (lost && !e->config.one_space) {
+        leave(e, lost);
+    }
     if (lost) {
         fail_all(e, lost);
     }

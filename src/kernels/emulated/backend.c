@@ -53,10 +53,25 @@ static bool check_call(dmi_queue *q, const char *kernel, const dmi_kernel_call *
     return ok;
 }
 
+/* Does a copy write where there is no memory of a device? CUDA's error 700. */
+static bool is_illegal(const kernel_op *k)
+{
+    const dmi_copy *d = k->call.desc;
+    if (k->kernel != DMI_KERNEL_copy || d->count == 0 || d->dst_offset == 0) {
+        return false;
+    }
+    const char *first = (const char *)k->call.at[1] + d->dst_offset * dmi_dtype_bytes(d->dst_dtype);
+    return dmi_emu_find(first).kind == DMI_EMU_PAGEABLE;
+}
+
 static void run_kernel(dmi_emu_stream *s, dmi_emu_op *op)
 {
     const kernel_op *k = (const kernel_op *)op;
-    (void)!dmi_kernels[k->kernel].cpu(&k->call);
+    if (is_illegal(k)) {
+        dmi_emu_lose("an illegal memory access was encountered");
+    } else {
+        (void)!dmi_kernels[k->kernel].cpu(&k->call);
+    }
     dmi_emu_kernel_time(s);
 }
 
