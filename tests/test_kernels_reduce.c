@@ -262,6 +262,12 @@ static void test_acc_add(void **state)
                        i % words == 1 ? rng_in(&r, -3, 3) : rng_in(&r, -(INT64_C(1) << 50), INT64_C(1) << 50),
                        sum + i * 8);
         }
+        for (int64_t i = 0; i < ns + nd && acc == DMI_ACC_DD; i += 2) { /* as pairs are kept: hi is their sum */
+            double pair[2], *at = (double *)(void *)(i < ns ? part + i * 8 : sum + (i - ns) * 8);
+            memcpy(pair, at, sizeof pair);
+            at[0] = pair[0] + pair[1];
+            at[1] = pair[1] - (at[0] - pair[0]);
+        }
         for (int64_t i = 0; i < g.dst_span; i++) {
             expected[i] = acc_value(acc, sum, i);
         }

@@ -176,20 +176,75 @@ static void scan_along(const scan_job *job)
     } while (dmi_box_next(&job->rows, job->rows.ndim, index, at));
 }
 
+/* Neighbouring sums of pairs. */
+typedef struct pairs {
+    double hi[2][DMI_CHUNK],
+        lo[2]
+          [DMI_CHUNK]; /* [now]: as loops have them, or, if scaled, kept; the other: before the last element */
+    bool scaled[DMI_CHUNK], any;
+    int now;
+} pairs;
+
+static void pairs_begin(pairs *p, const dmi_dd *states, int64_t m)
+{
+    p->now = 0;
+    p->any = false;
+    for (int64_t i = 0; i < m; i++) {
+        p->hi[0][i] = states[i].hi;
+        p->lo[0][i] = states[i].lo;
+        p->scaled[i] = dmi_dd_scaled(states[i]);
+        p->any |= p->scaled[i];
+    }
+}
+
+DMI_BODY void pairs_add_body(const double *restrict x, int64_t m, const double *restrict hi,
+                             const double *restrict lo, double *restrict next_hi, double *restrict next_lo,
+                             double *restrict out, bool *lost)
+{
+    int many = 0;
+    for (int64_t i = 0; i < m; i++) {
+        double e, h = dmi_two_sum(hi[i], x[i], &e), l = lo[i] + e;
+        next_hi[i] = h;
+        next_lo[i] = l;
+        out[i] = h + l;
+        many |= !dmi_finite(l);
+    }
+    *lost = many != 0;
+}
+DMI_TWICE(static, pairs_add,
+          (const double *restrict x, int64_t m, const double *restrict hi, const double *restrict lo,
+           double *restrict next_hi, double *restrict next_lo, double *restrict out, bool *lost),
+          (x, m, hi, lo, next_hi, next_lo, out, lost))
+
+static void pairs_take(pairs *p, const double *x, int64_t m, bool rounded, double *out)
+{
+    int was = p->now, now = p->now = !was;
+    bool lost;
+    pairs_add(x, m, p->hi[was], p->lo[was], p->hi[now], p->lo[now], out, &lost);
+    for (int64_t i = 0; i < m && rounded; i++) {
+        out[i] = dmi_dd_value((dmi_dd){p->hi[now][i], p->lo[now][i]}, true, 1);
+    }
+    for (int64_t i = 0; i < m && (lost || p->any); i++) {
+        if (p->scaled[i] || !dmi_finite(p->lo[now][i])) {
+            double hi = p->hi[was][i], lo = p->lo[was][i];
+            dmi_dd sum = dmi_dd_add(p->scaled[i] ? (dmi_dd){hi, lo} : dmi_dd_normal(hi, lo), (dmi_dd){x[i], 0});
+            p->hi[now][i] = sum.hi;
+            p->lo[now][i] = sum.lo;
+            p->scaled[i] = dmi_dd_scaled(sum);
+            p->any |= p->scaled[i];
+            out[i] = dmi_dd_kept_value(sum, rounded, 1);
+        }
+    }
+}
+
 /* m states take an element each; out: the results. */
-static void step_across(const scan_job *job, void *states, const void *x, int64_t m, dmi_chunk *out)
+static void step_across(const scan_job *job, void *states, pairs *p, const void *x, int64_t m, dmi_chunk *out)
 {
     if (job->reducer) {
         job->reducer->across(states, x, m, 0);
         job->reducer->finish(states, m, 1, out);
     } else if (job->acc == DMI_ACC_DD) {
-        dmi_dd *s = states;
-        const double *v = x;
-        bool rounded = rounds(job);
-        for (int64_t i = 0; i < m; i++) {
-            s[i] = dmi_dd_add(s[i], (dmi_dd){v[i], 0});
-            out->f64[i] = dmi_dd_kept_value(s[i], rounded, 1);
-        }
+        pairs_take(p, x, m, rounds(job), out->f64);
     } else {
         for (int64_t i = 0; i < m && job->acc == DMI_ACC_F64; i++) {
             out->f64[i] = ((double *)states)[i] += (double)((const float *)x)[i];
@@ -211,14 +266,19 @@ static void scan_across(const scan_job *job)
     do {
         for (int64_t i = 0; i < n; i += DMI_CHUNK) {
             double states[DMI_CHUNK * STATE_MOST / sizeof(double)];
+            pairs sums;
             int64_t m = DMI_MIN(DMI_CHUNK, n - i);
             int64_t start = at[START] + i * rows->stride[START][inner];
             load_states(job, start, rows->stride[START][inner], m, states);
+            if (!job->reducer && job->acc == DMI_ACC_DD) {
+                pairs_begin(&sums, (const dmi_dd *)(const void *)states, m);
+            }
             for (int64_t k = 0; k < job->n; k++) {
                 dmi_chunk buffer, made;
                 const void *from = dmi_at(job->x, (at[IN] + i * s + k * job->stride[IN]) * in);
                 void *to = dmi_at_mut(job->out, (at[OUT] + i * t + k * job->stride[OUT]) * out);
-                step_across(job, states, dmi_row_load(job->dtype, from, s, job->load, &buffer, m), m, &made);
+                step_across(job, states, &sums, dmi_row_load(job->dtype, from, s, job->load, &buffer, m), m,
+                            &made);
                 dmi_row_store(job->result, &made, job->out_dtype, to, t, m);
             }
         }

@@ -46,9 +46,10 @@ template <typename S, typename N, typename RESULT> struct sums_of {
     }
     static __device__ __forceinline__ double result_one(const sum_dd &a)
     {
-        return dmi_is_scaled(a.hi, a.lo) ? __dmul_rn(a.lo, DMI_SCALE_UP)
-               : finite_value(a.hi)      ? __dadd_rn(a.hi, a.lo)
-                                         : a.hi;
+        if (!finite_value(a.hi)) {
+            return a.hi;
+        }
+        return dmi_is_scaled(a.hi, a.lo) ? __dmul_rn(a.lo, DMI_SCALE_UP) : __dadd_rn(a.hi, a.lo);
     }
     static __device__ __forceinline__ RESULT result_one(const sum_i64 &a)
     {

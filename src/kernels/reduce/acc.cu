@@ -49,11 +49,11 @@ static __device__ __forceinline__ double scaled_value(sum_f64 a, const dmi_cuda_
 }
 static __device__ __forceinline__ double scaled_value(sum_dd a, const dmi_cuda_store &p)
 {
-    if (dmi_is_scaled(a.hi, a.lo)) {
-        return __dmul_rn(__dmul_rn(p.scale, a.lo), DMI_SCALE_UP);
-    }
     if (!finite_value(a.hi)) {
         return __dmul_rn(p.scale, a.hi);
+    }
+    if (dmi_is_scaled(a.hi, a.lo)) {
+        return __dmul_rn(__dmul_rn(p.scale, a.lo), DMI_SCALE_UP);
     }
     return p.plain && p.out_dtype != DM_F64 ? odd(a) : __dmul_rn(p.scale, __dadd_rn(a.hi, a.lo));
 }

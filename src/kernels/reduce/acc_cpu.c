@@ -16,14 +16,43 @@ typedef struct add_job {
     void *sum;
 } add_job;
 
+/* n pairs and others added; false: some have to be added with a look at the range. */
+DMI_BODY void join_pairs_body(const dmi_dd *x, int64_t s, const dmi_dd *y, int64_t t, int64_t n,
+                              dmi_dd *restrict sum, bool *usual)
+{
+    int many = 0;
+    for (int64_t i = 0; i < n; i++) {
+        dmi_dd a = y[i * t], b = x[i * s];
+        sum[i] = dmi_dd_join(a, b);
+        many |= !dmi_finite(sum[i].hi) | dmi_dd_scaled(a) | dmi_dd_scaled(b);
+    }
+    *usual = many == 0;
+}
+DMI_TWICE(static, join_pairs,
+          (const dmi_dd *x, int64_t s, const dmi_dd *y, int64_t t, int64_t n, dmi_dd *restrict sum,
+           bool *usual),
+          (x, s, y, t, n, sum, usual))
+
+static void add_pairs(const dmi_dd *x, int64_t s, dmi_dd *y, int64_t t, int64_t n)
+{
+    enum { PIECE = 128 };
+    for (int64_t first = 0; first < n; first += PIECE, x += PIECE * s, y += PIECE * t) {
+        int64_t m = DMI_MIN(PIECE, n - first);
+        dmi_dd sum[PIECE];
+        bool usual;
+        join_pairs(x, s, y, t, m, sum, &usual);
+        for (int64_t i = 0; i < m; i++) {
+            y[i * t] = usual ? sum[i] : dmi_dd_add(y[i * t], x[i * s]);
+        }
+    }
+}
+
 static void add_real_row(const add_job *job, int64_t a, int64_t s, int64_t b, int64_t t, int64_t n)
 {
     if (dmi_acc_part(job->acc) == DMI_ACC_DD) {
         const dmi_dd *x = (const dmi_dd *)job->part + a;
         dmi_dd *y = (dmi_dd *)job->sum + b;
-        for (int64_t i = 0; i < n; i++) {
-            y[i * t] = dmi_dd_add(y[i * t], x[i * s]);
-        }
+        add_pairs(x, s, y, t, n);
     } else if (dmi_acc_part(job->acc) == DMI_ACC_F64) {
         const double *x = (const double *)job->part + a;
         double *y = (double *)job->sum + b;
@@ -130,8 +159,15 @@ typedef struct store_job {
 static void load_pairs(const store_job *job, const dmi_dd *x, int64_t stride, int64_t n, double *value,
                        int64_t step)
 {
-    bool odd = job->plain && dmi_dtype_part(job->d->out_dtype) != DM_F64;
-    for (int64_t i = 0; i < n; i++) {
+    bool odd = job->plain && dmi_dtype_part(job->d->out_dtype) != DM_F64, usual;
+    int many = 0;
+    for (int64_t i = 0; i < n && !odd; i++) {
+        dmi_dd v = x[i * stride];
+        value[i * step] = job->scale * (v.hi + v.lo);
+        many |= !dmi_finite(v.hi) | dmi_dd_scaled(v);
+    }
+    usual = many == 0 && !odd;
+    for (int64_t i = 0; i < n && !usual; i++) {
         value[i * step] = dmi_dd_kept_value(x[i * stride], odd, job->scale);
     }
 }

@@ -97,7 +97,8 @@ DMI_BODY double dmi_dd_value(dmi_dd a, bool odd, double scale)
 /* The same of a pair that is kept. */
 DMI_BODY double dmi_dd_kept_value(dmi_dd a, bool odd, double scale)
 {
-    return dmi_dd_scaled(a) ? scale * a.lo * DMI_SCALE_UP : dmi_dd_value(a, odd, scale);
+    bool scaled = dmi_finite(a.hi) && dmi_dd_scaled(a);
+    return scaled ? scale * a.lo * DMI_SCALE_UP : dmi_dd_value(a, odd, scale);
 }
 
 #endif

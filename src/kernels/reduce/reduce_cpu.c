@@ -316,6 +316,22 @@ static void store_states(reduce_job *job, const void *s, int64_t at, int64_t str
     }
 }
 
+/* n pairs, of TILE hi and TILE lo, stride apart, as they are kept; false: one of them is lost (reduce_job). */
+DMI_BODY void keep_pairs_body(const double *restrict f64, int64_t n, dmi_dd *restrict out, int64_t stride,
+                              bool *lost)
+{
+    int many = 0;
+    for (int64_t i = 0; i < n; i++) {
+        dmi_dd sum = dmi_dd_normal(f64[i], f64[TILE + i]);
+        many |= !dmi_finite(sum.hi);
+        out[i * stride] = sum;
+    }
+    *lost = many != 0;
+}
+DMI_TWICE(static, keep_pairs,
+          (const double *restrict f64, int64_t n, dmi_dd *restrict out, int64_t stride, bool *lost),
+          (f64, n, out, stride, lost))
+
 /* n finished states to acc at position `at`. */
 static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
 {
@@ -325,6 +341,10 @@ static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
         return;
     }
     int parts = job->parts;
+    if (job->acc == DMI_ACC_DD && parts == 1 && !job->scaled) {
+        keep_pairs(s->f64, n, (dmi_dd *)job->out + at, stride, &job->lost);
+        return;
+    }
     for (int64_t i = 0; i < n * parts; i++) {
         int64_t to = (at + i / parts * stride) * parts + i % parts;
         if (job->scaled) {

@@ -2,8 +2,8 @@
  *
  * A sum of finite numbers must not depend on which of them are added first, on one worker or on several. So a
  * pair whose sum is beyond the range is kept scaled: its parts have changed places and are 2^-64 of what they
- * stand for. |hi| < |lo| says so, for no other pair that is kept has it. 2^64 elements are more than there can
- * be.
+ * stand for. That hi + lo is not hi says so, for of any other finite pair that is kept it is. 2^64 elements are
+ * more than there can be.
  *
  * Loops add elements without a look at the range. Where the lower part of their sum is not finite at the end,
  * an element was not, or what they had added up left the range on the way. Then the elements are taken once
@@ -21,14 +21,10 @@ typedef struct dmi_scaled_sum {
     double rest;   /* the sum of the others; 0: there are none */
 } dmi_scaled_sum;
 
-DMI_SCALED_FN double dmi_size_of(double x)
-{
-    return x < 0 ? -x : x;
-}
-
+/* Of a finite pair that is kept. */
 DMI_SCALED_FN bool dmi_is_scaled(double hi, double lo)
 {
-    return dmi_size_of(hi) < dmi_size_of(lo);
+    return hi + lo != hi;
 }
 
 /* A pair that is kept, or an element and 0. */
