@@ -51,7 +51,8 @@
  *    holds. Time in which the job is suspended, or a worker is ready and gets no processor, does not count. dm_sync
  *    waits once more; until it returns DM_OK, host memory given to the call that timed out stays in use. dm_finalize
  *    gives the worker up.
- *  - A process of a job that dies ends the job (option liveness). Where the process of a worker dies on rank 0's host,
+ *  - A process of a job that dies ends the job (option liveness), and that of a worker whose GPU has failed ends.
+ *    Where the process of a worker dies on rank 0's host,
  *    rank 0 says within a second on stderr which one and in which command, and calls return DM_ERR_DIED; a second
  *    later, or when the program ends itself, rank 0 ends with a status that is not 0. Where rank 0 dies, or what
  *    started a rank (mpirun, its daemon, srun's), the processes of that host leave. Of other hosts rank 0 hears by
