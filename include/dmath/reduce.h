@@ -39,8 +39,9 @@ extern "C" {
 DM_REDUCE_MAP(DM_REDUCE_1)
 #undef DM_REDUCE_1
 
-/* out = sum((x - mean)^2) / (n - correction) over n elements each, and its square root; in f64, in one pass. correction
- * 0: of a population, 1: estimated from a sample. NaN or Inf where n <= correction. x: real; out: a float, or complex.
+/* out = sum((x - mean)^2) / (n - correction) over n elements each, and its square root; in f64, in one pass.
+ * correction 0: of a population, 1: estimated from a sample. NaN or Inf where n <= correction, and where x -
+ * mean is beyond the range of f64: which of them depends on the layout then. x: real; out: a float, or complex.
  * Source: Welford (1962); Chan, Golub & LeVeque (1979) of several workers. */
 DM_API DM_CHECKED dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction,
                                    dm_array out);
