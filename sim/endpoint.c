@@ -263,22 +263,20 @@ static bool check_steps(endpoint *e, const dmi_call *call)
 static void check_totals(endpoint *e)
 {
     const dmi_plan *p = e->plan;
-    int64_t bytes[DMI_CHANNEL_LANES] = {0}, messages[DMI_CHANNEL_LANES] = {0}, count[DMI_LANES] = {0};
+    enum { COMPUTES, SENDS, RECEIVES, KINDS };
+    int64_t bytes[KINDS] = {0}, messages[KINDS] = {0}, count[DMI_LANES] = {0};
     int64_t flops = 0, workspace = 0;
     int ends = e->program->profile->workers + 1;
     bool order = true;
     for (int i = 0; i < p->nstep; i++) {
         const dmi_step *s = &p->step[i];
-        int kind = s->kind == DMI_STEP_PUSH     ? DMI_LANE_SEND
-                   : s->kind == DMI_STEP_EXPECT ? DMI_LANE_RECV
-                                                : DMI_LANE_COMPUTE;
+        int kind = s->kind == DMI_STEP_PUSH ? SENDS : s->kind == DMI_STEP_EXPECT ? RECEIVES : COMPUTES;
+        int of_lane = dmi_lane_sends(s->lane) ? SENDS : dmi_lane_receives(s->lane) ? RECEIVES : COMPUTES;
         bytes[kind] += s->bytes;
         messages[kind]++;
         flops += s->flops;
-        order =
-            order && s->lane < DMI_LANES && s->lane % DMI_CHANNEL_LANES == kind &&
-            s->ordinal == (uint32_t)++count[s->lane] &&
-            (kind == DMI_LANE_COMPUTE || (s->peer >= 0 && s->peer < ends && s->peer != e->me && s->bytes > 0));
+        order = order && s->lane < DMI_LANES && of_lane == kind && s->ordinal == (uint32_t)++count[s->lane] &&
+                (kind == COMPUTES || (s->peer >= 0 && s->peer < ends && s->peer != e->me && s->bytes > 0));
     }
     for (int i = 0; i < p->nwork; i++) {
         workspace += p->work_bytes[i];
@@ -291,8 +289,8 @@ static void check_totals(endpoint *e)
     for (int l = 0; l < DMI_LANES; l++) {
         lanes = lanes && p->lane_steps[l] == count[l];
     }
-    if (!lanes || p->bytes_sent != bytes[DMI_LANE_SEND] || p->bytes_received != bytes[DMI_LANE_RECV] ||
-        p->messages_sent != messages[DMI_LANE_SEND] || p->messages_received != messages[DMI_LANE_RECV] ||
+    if (!lanes || p->bytes_sent != bytes[SENDS] || p->bytes_received != bytes[RECEIVES] ||
+        p->messages_sent != messages[SENDS] || p->messages_received != messages[RECEIVES] ||
         p->flops != flops || p->workspace != workspace || p->me != e->me) {
         dmi_sim_note(e->report, DMI_SIM_TOTALS,
                      "endpoint %d: call %d: the plan's counts are not those of its steps", e->me, e->call);

@@ -161,8 +161,10 @@ static bool look(run *r, int e, int64_t budget)
 {
     bool any = false, moved = true;
     for (int64_t i = 0; moved && i < budget; i++) {
-        moved = arrive(r, e, DMI_LANE_RECV);
-        moved = arrive(r, e, DMI_LANE_RECV_1) || moved;
+        moved = false;
+        for (int channel = 0; channel < DMI_CHANNELS; channel++) {
+            moved = arrive(r, e, dmi_lane_receive(channel)) || moved;
+        }
         if (r->rule->one_queue) {
             moved = take_next(r, e) || moved;
         } else {
@@ -208,7 +210,8 @@ static void run_order(run *r, unsigned order, int last)
 
 static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_report *report)
 {
-    static const char *const lanes[] = {"compute", "send", "receive", "compute 1", "send 1", "receive 1"};
+    static const char *const lanes[] = {"compute", "send",      "receive", "compute 1",
+                                        "send 1",  "receive 1", "send 2",  "receive 2"};
     const seat *s = &r->seat[e];
     uint32_t at = s->done[lane];
     const dmi_run_end *end = &r->end[e];

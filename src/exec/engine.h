@@ -242,7 +242,8 @@ typedef struct dmi_engine {
     dmi_bell background_bell;
     atomic_int stop;
     atomic_int busy, quiesced;       /* a kernel runs, or a GPU is served; neither may begin any more */
-    int64_t link_free_ns;            /* pretended link: when the last byte has gone */
+    int64_t link_free_ns;            /* pretended link: when the last byte has gone, */
+    int link_channel;                /* and of which channel it was: the others come first now */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
     bool awaits_feed;                /* the compute thread looks for a buffer of a feed, which rings no bell */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
@@ -255,6 +256,12 @@ typedef struct dmi_engine {
     pthread_mutex_t unreported_lock;
     _Atomic(struct dmi_unreported *) unreported; /* failures that the port had no room for, in order */
 } dmi_engine;
+
+/* The communication thread looks again at that time at the latest. */
+static inline void dmi_engine_wake_at(dmi_engine *e, int64_t ns)
+{
+    e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, ns) : ns;
+}
 
 /* Of a transfer: its channel, and that number among those of all pairs. */
 static inline int dmi_step_channel(const dmi_queued_step *w)

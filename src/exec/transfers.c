@@ -28,7 +28,7 @@ static bool delayed(dmi_engine *e)
     enum { LATER_NS = 20000 };
     bool later = dmi_fault_later();
     if (later) {
-        e->wake_ns = dmi_now_ns() + LATER_NS;
+        dmi_engine_wake_at(e, dmi_now_ns() + LATER_NS);
     }
     return later;
 }
@@ -141,12 +141,17 @@ static void note_awaited(dmi_engine *e)
     atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
 }
 
+/* Every channel gets a look in each pass, and a large payload moves by one chunk in a look. So a small payload
+ * passes a large one, and the large one still goes on. */
 bool dmi_transfers_progress(dmi_engine *e)
 {
-    bool moved = progress_recv(e, DMI_LANE_RECV);
-    moved = progress_recv(e, DMI_LANE_RECV_1) || moved;
-    moved = progress_send(e, DMI_LANE_SEND) || moved;
-    moved = progress_send(e, DMI_LANE_SEND_1) || moved;
+    bool moved = false;
+    for (int channel = 0; channel < DMI_CHANNELS; channel++) {
+        moved = progress_recv(e, dmi_lane_receive(channel)) || moved;
+    }
+    for (int i = 0, first = e->link_channel + 1; i < DMI_CHANNELS; i++) {
+        moved = progress_send(e, dmi_lane_send((first + i) % DMI_CHANNELS)) || moved;
+    }
     if (!moved) {
         note_awaited(e);
     }

@@ -8,10 +8,10 @@
 
 #include "base/base.h"
 
-#define DMI_CHANNELS 2    /* of a pair: payloads of one do not queue behind those of the other */
-#define DMI_LANES 6       /* of a plan: three in each channel */
+#define DMI_CHANNELS 3 /* of a pair: payloads of one do not queue behind those of the others */
+#define DMI_LANES 8    /* of a plan: two or three in each channel */
 #define DMI_STAMP_LANES                                                                                        \
-    10 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
+    12 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
 typedef struct dmi_stamp {
     uint64_t seq[DMI_STAMP_LANES];
 } dmi_stamp;

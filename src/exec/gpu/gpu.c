@@ -295,8 +295,10 @@ static void note_awaited(dmi_engine *e)
 
 bool dmi_gpu_progress(dmi_engine *e)
 {
-    bool moved = issue_recv(e, DMI_LANE_RECV);
-    moved = issue_recv(e, DMI_LANE_RECV_1) || moved;
+    bool moved = false;
+    for (int channel = 0; channel < DMI_CHANNELS; channel++) {
+        moved = issue_recv(e, dmi_lane_receive(channel)) || moved;
+    }
     for (int lane = 0; lane < e->lanes; lane++) {
         moved = (dmi_lane_sends(lane)      ? issue_send(e, lane)
                  : dmi_lane_computes(lane) ? issue_compute(e, lane)
