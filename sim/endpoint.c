@@ -25,6 +25,7 @@ typedef struct endpoint {
     /* the call being bound */
     int call;
     const dmi_plan *plan;
+    int lane_of[DMI_LANES]; /* the executor's */
     memory **operand; /* [operands of a call] here and below */
     dmi_hazard *use, *earlier;
     dmi_allocation *work;
@@ -115,7 +116,8 @@ static dm_status take_memory(endpoint *e, const dmi_call *call)
 static void bind_waits(const endpoint *e, const dmi_step *step, const dmi_stamp *base, dmi_stamp *wait)
 {
     for (int l = 0; l < DMI_LANES; l++) {
-        wait->seq[l] = step->wait[l] ? base->seq[l] + step->wait[l] : 0;
+        int lane = e->lane_of[l];
+        wait->seq[lane] = step->wait[l] ? base->seq[lane] + step->wait[l] : 0;
     }
     for (int i = 0; i < step->nref && !e->program->no_hazards; i++) {
         const dmi_ref *ref = &step->ref[i];
@@ -127,14 +129,14 @@ static void bind_waits(const endpoint *e, const dmi_step *step, const dmi_stamp 
     }
 }
 
-static void note_use(endpoint *e, const dmi_step *step, uint64_t seq)
+static void note_use(endpoint *e, const dmi_step *step, int lane, uint64_t seq)
 {
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_hazard_use(&e->use[ref->index], ref->mode, step->lane, seq);
+            dmi_hazard_use(&e->use[ref->index], ref->mode, lane, seq);
         } else if (ref->kind == DMI_REF_WORK) {
-            e->work_use[ref->index].seq[step->lane] = seq;
+            e->work_use[ref->index].seq[lane] = seq;
         }
     }
 }
@@ -220,18 +222,18 @@ static void check_some(endpoint *e, int index, const dmi_touch *touch)
     }
 }
 
-static bool add_run_step(endpoint *e, const dmi_step *step, const dmi_stamp *wait)
+static bool add_run_step(endpoint *e, const dmi_step *step, int lane, const dmi_stamp *wait)
 {
     dmi_run_step r = {.peer = step->peer, .call = (uint16_t)e->call, .kind = step->kind, .bytes = step->bytes};
-    for (int l = 0; l < DMI_LANES; l++) {
+    for (int l = 0; l < DMI_QUEUES; l++) {
         r.wait[l] = (uint32_t)wait->seq[l];
     }
-    if (!dmi_lane_computes(step->lane)) {
+    if (!dmi_lane_computes(lane)) {
         int ends = e->program->profile->workers + 1;
-        r.ordinal = e->transfers[step->lane * ends + step->peer]++;
+        r.ordinal = e->transfers[lane * ends + step->peer]++;
         r.landing = dmi_sim_landing_hash(step);
     }
-    return dmi_run_add(e->run, step->lane, &r);
+    return dmi_run_add(e->run, lane, &r);
 }
 
 static bool check_steps(endpoint *e, const dmi_call *call)
@@ -239,16 +241,16 @@ static bool check_steps(endpoint *e, const dmi_call *call)
     const dmi_stamp base = e->enqueued;
     for (int i = 0; i < e->plan->nstep; i++) {
         const dmi_step *step = &e->plan->step[i];
+        int lane = e->lane_of[step->lane];
         dmi_touch touch[DMI_MAX_REFS];
-        dmi_stamp wait;
+        dmi_stamp wait = {{0}};
         bind_waits(e, step, &base, &wait);
-        e->enqueued.seq[step->lane]++;
-        dmi_stamp at = {{0}};
-        at.seq[step->lane] = base.seq[step->lane] + step->ordinal;
-        if (!dmi_race_step(e->race, e->call, step, &at, &wait) || (e->run && !add_run_step(e, step, &wait))) {
+        uint64_t seq = ++e->enqueued.seq[lane];
+        if (!dmi_race_step(e->race, e->call, step, lane, base.seq[lane] + step->ordinal, &wait) ||
+            (e->run && !add_run_step(e, step, lane, &wait))) {
             return false;
         }
-        note_use(e, step, e->enqueued.seq[step->lane]);
+        note_use(e, step, lane, seq);
         dmi_sim_touches(step, call, touch);
         check_some(e, i, touch);
         for (int ref = 0; ref < step->nref; ref++) {
@@ -354,6 +356,9 @@ static dm_status one_call(endpoint *e, int which)
     }
     e->call = which;
     e->plan = plan;
+    for (int l = 0; l < DMI_LANES; l++) {
+        e->lane_of[l] = dmi_lane_of_command(l, (uint64_t)which, plan->in_order);
+    }
     if (plan->nstep > 0 && !may_take_part(e, call)) {
         dmi_sim_note(e->report, DMI_SIM_TOTALS, "endpoint %d: call %d: it holds nothing, but has steps", e->me,
                      which);
@@ -389,7 +394,7 @@ dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *
     e.operand = calloc(most, sizeof(memory *));
     e.use = calloc(most, sizeof *e.use);
     e.earlier = calloc(most, sizeof *e.earlier);
-    e.transfers = calloc(DMI_LANES * ends, sizeof *e.transfers);
+    e.transfers = calloc(DMI_QUEUES * ends, sizeof *e.transfers);
     e.race = dmi_race_new(me, report);
     bool room = e.memory && e.operand && e.use && e.earlier && e.transfers && e.race;
     dm_status status = room ? dmi_pool_create(&config, &e.pool)

@@ -220,7 +220,7 @@ typedef struct dmi_engine_config {
 typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
-    int lanes;                       /* in use: DMI_LANES, the background, and more compute lanes */
+    int lanes;                       /* in use: DMI_QUEUES, the background, and more compute lanes */
     int behind;                      /* commands in flight whose plan is for the background */
     int background;                  /* the lane of plans that later commands overtake; 0: there is none */
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
@@ -263,10 +263,14 @@ static inline void dmi_engine_wake_at(dmi_engine *e, int64_t ns)
     e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, ns) : ns;
 }
 
+static inline int dmi_step_lane(const dmi_queued_step *w) /* of the executor */
+{
+    return w->inst->lane_of[w->step->lane];
+}
 /* Of a transfer: its channel, and that number among those of all pairs. */
 static inline int dmi_step_channel(const dmi_queued_step *w)
 {
-    return dmi_lane_channel(w->step->lane);
+    return dmi_lane_channel(dmi_step_lane(w));
 }
 static inline int dmi_engine_pair(const dmi_engine *e, int endpoint, const dmi_queued_step *w)
 {

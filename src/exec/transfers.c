@@ -118,7 +118,7 @@ static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
     const dmi_queued_step *in = NULL;
-    for (int lane = 0; lane < DMI_LANES; lane++) {
+    for (int lane = 0; lane < DMI_QUEUES; lane++) {
         if (dmi_lane_computes(lane)) {
             continue;
         }

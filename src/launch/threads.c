@@ -384,7 +384,7 @@ static void say_memory(int workers, const dmi_hub *hub)
 {
     const double gib = 1 << 30;
     double pairs = (double)hub->header->total_bytes / gib;
-    double queues = (double)workers * DMI_LANES * DMI_LANE_ROOM * (double)sizeof(dmi_queued_step) / gib;
+    double queues = (double)workers * DMI_QUEUES * DMI_LANE_ROOM * (double)sizeof(dmi_queued_step) / gib;
     if (pairs + queues > 1) {
         dmi_log(DMI_LOG_WARN,
                 "%d workers in one process: their mailboxes for one another take up to %.1f GiB, their queues up to %.1f GiB, and "

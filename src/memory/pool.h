@@ -8,10 +8,13 @@
 
 #include "base/base.h"
 
-#define DMI_CHANNELS 3 /* of a pair: payloads of one do not queue behind those of the others */
-#define DMI_LANES 8    /* of a plan: two or three in each channel */
+#define DMI_COMMAND_CHANNELS 3 /* that commands take in turn for their ordinary transfers */
+#define DMI_CHANNELS 5         /* of a pair: payloads of one do not queue behind those of the others */
+#define DMI_LANES 8            /* of a plan: two or three in each of its three channels */
+#define DMI_QUEUES                                                                                             \
+    12 /* of an executor for these, a SEND and a RECV lane for each further channel that commands take */
 #define DMI_STAMP_LANES                                                                                        \
-    12 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
+    16 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
 typedef struct dmi_stamp {
     uint64_t seq[DMI_STAMP_LANES];
 } dmi_stamp;

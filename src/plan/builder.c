@@ -119,7 +119,7 @@ static bool through_buffers(const dmi_builder *b, int peer)
 static int channel_of(const dmi_builder *b, int peer, int64_t bytes)
 {
     int64_t least = b->profile->large_payload;
-    bool large = least > 0 && bytes >= least && b->channel == 0 && !b->in_order && !through_buffers(b, peer);
+    bool large = least > 0 && bytes >= least && b->channel == 0 && !b->one_lane && !through_buffers(b, peer);
     return large ? DMI_CHANNEL_LARGE : b->channel;
 }
 

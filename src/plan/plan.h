@@ -37,30 +37,45 @@ enum {
     DMI_LANE_RECV_2
 };
 enum { DMI_CHANNEL_LARGE = 2 }; /* of large payloads: kernels that wait for them are on channel 0 */
-static inline int dmi_lane_channel(int lane) /* of a plan's lane */
+/* A plan has three channels. An executor has more, with SEND and RECV alone (dmi_lane_of_command). */
+static inline int dmi_lane_channel(int lane)
 {
-    return lane / DMI_LANE_COMPUTE_1;
+    return lane < DMI_LANE_SEND_2 ? lane / DMI_LANE_COMPUTE_1
+                                  : DMI_CHANNEL_LARGE + (lane - DMI_LANE_SEND_2) / 2;
 }
 static inline int dmi_lane_send(int channel)
 {
-    return channel == DMI_CHANNEL_LARGE ? DMI_LANE_SEND_2 : channel * DMI_LANE_COMPUTE_1 + DMI_LANE_SEND;
+    return channel < DMI_CHANNEL_LARGE ? channel * DMI_LANE_COMPUTE_1 + DMI_LANE_SEND
+                                       : DMI_LANE_SEND_2 + 2 * (channel - DMI_CHANNEL_LARGE);
 }
 static inline int dmi_lane_receive(int channel)
 {
     return dmi_lane_send(channel) + 1;
 }
-/* What steps of an executor's lane are: its first DMI_LANES are as a plan's, the others compute. */
+/* What steps of an executor's lane are: its first DMI_LANES are as a plan's, those from DMI_QUEUES compute. */
 static inline bool dmi_lane_sends(int lane)
 {
-    return lane == DMI_LANE_SEND || lane == DMI_LANE_SEND_1 || lane == DMI_LANE_SEND_2;
+    return lane < DMI_QUEUES && lane == dmi_lane_send(dmi_lane_channel(lane));
 }
 static inline bool dmi_lane_receives(int lane)
 {
-    return lane == DMI_LANE_RECV || lane == DMI_LANE_RECV_1 || lane == DMI_LANE_RECV_2;
+    return lane < DMI_QUEUES && lane == dmi_lane_receive(dmi_lane_channel(lane));
 }
 static inline bool dmi_lane_computes(int lane)
 {
     return !dmi_lane_sends(lane) && !dmi_lane_receives(lane);
+}
+
+/* The executor's lane for a lane of a command's plan. Commands take channels in turn for what is on the plan's
+ * channel 0, so that the transfers of a command do not queue behind those of the one before. in_order: of the
+ * plan. */
+static inline int dmi_lane_of_command(int lane, uint64_t command, bool in_order)
+{
+    int turn = in_order ? 0 : (int)(command % DMI_COMMAND_CHANNELS);
+    return turn == 0               ? lane
+           : lane == DMI_LANE_SEND ? dmi_lane_send(DMI_CHANNEL_LARGE + turn)
+           : lane == DMI_LANE_RECV ? dmi_lane_receive(DMI_CHANNEL_LARGE + turn)
+                                   : lane;
 }
 
 /* An array or view as an op sees it. */
@@ -146,6 +161,8 @@ typedef struct dmi_profile {
     const int *host_of; /* [workers] or NULL: one host. On a GPU, payloads between two hosts go in chunks too */
     int64_t gpu_chunk; /* most bytes of such a chunk, if more than `chunk`: it does not pass through the host */
 } dmi_profile;
+/* Do all workers reach each other's memory, or have no device? */
+bool dmi_profile_near(const dmi_profile *profile);
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
 typedef struct dmi_ref {
@@ -217,6 +234,7 @@ typedef struct dmi_plan {
     const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
+    bool in_order; /* its transfers do not pass those of other such commands; the same at all endpoints */
     int noperand;
     /* [noperand] or NULL: whatever part of its memory the operand is, all of it is touched: on GPUs, functions
      * of the user get a copy of it, which goes back as a whole */
@@ -257,7 +275,7 @@ typedef struct dmi_builder {
     const int *same;
     const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
     int channel;          /* of the steps that come next: on its lanes, but for large payloads of channel 0 */
-    bool in_order;        /* large payloads too: a kernel counts the arrivals of a lane */
+    bool one_lane;        /* large payloads too: a kernel counts the arrivals of a lane */
     bool pushed;           /* in this round, a paced push */
     int kernel_work[DMI_CHANNELS]; /* workspace that kernels asked for, from 1; 0: none */
     /* EXPECTs of the channel, and of large payloads, up to the end of the last round with such a push */
