@@ -97,12 +97,13 @@ void dmi_engine_stop(dmi_engine *e)
 
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp)
 {
-    for (int i = 0; i < e->lanes; i++) {
-        if (atomic_load_explicit(&e->lane[i].done, memory_order_acquire) < stamp->seq[i]) {
-            return false;
+    bool all = true; /* of lanes that are not there it names none */
+    for (int part = 0; part < DMI_STAMP_LANES && all; part += DMI_STAMP_PART) {
+        for (int i = part; i < part + DMI_STAMP_PART && dmi_stamp_names(stamp, part) && all; i++) {
+            all = atomic_load_explicit(&e->lane[i].done, memory_order_acquire) >= stamp->seq[i];
         }
     }
-    return true;
+    return all;
 }
 
 dmi_stamp dmi_engine_done(const dmi_engine *e)
@@ -500,6 +501,7 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     } else if (dmi_lane_receives(step->lane)) {
         w->ordinal = e->peer[step->peer].channel[dmi_step_channel(w)].granted++;
     }
+    e->transfers += !dmi_lane_computes(step->lane);
     note_use(inst, step, number, at + 1);
     assert(at + 1 == inst->base.seq[number] + step->ordinal);
     atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);

@@ -227,6 +227,7 @@ typedef struct dmi_engine {
     uint64_t workspace_tick;
     int next_compute; /* counts the choices of the next compute lane */
     dmi_lane lane[DMI_STAMP_LANES];
+    int64_t transfers;               /* enqueued and not done; the communication thread's */
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */

@@ -4,6 +4,7 @@
 
 void dmi_lane_advance(dmi_engine *e, int lane)
 {
+    e->transfers -= !dmi_lane_computes(lane);
     atomic_fetch_add_explicit(&e->lane[lane].done, 1, memory_order_release);
     atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
     if (e->thread_runs) {
@@ -146,6 +147,10 @@ static void note_awaited(dmi_engine *e)
 bool dmi_transfers_progress(dmi_engine *e)
 {
     bool moved = false;
+    if (e->transfers == 0) {
+        atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
+        return false;
+    }
     for (int channel = 0; channel < DMI_CHANNELS; channel++) {
         moved = progress_recv(e, dmi_lane_receive(channel)) || moved;
     }

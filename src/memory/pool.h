@@ -18,10 +18,22 @@
 typedef struct dmi_stamp {
     uint64_t seq[DMI_STAMP_LANES];
 } dmi_stamp;
+/* Most stamps name few lanes, so they are looked at four by four. */
+enum { DMI_STAMP_PART = 4 };
+_Static_assert(DMI_STAMP_LANES % DMI_STAMP_PART == 0, "stamps are looked at in parts");
+static inline bool dmi_stamp_names(const dmi_stamp *stamp, int from) /* one of these four lanes? */
+{
+    const uint64_t *seq = &stamp->seq[from];
+    return (seq[0] | seq[1] | seq[2] | seq[3]) != 0;
+}
 static inline void dmi_stamp_merge(dmi_stamp *into, const dmi_stamp *from)
 {
-    for (int i = 0; i < DMI_STAMP_LANES; i++) {
-        into->seq[i] = DMI_MAX(into->seq[i], from->seq[i]);
+    for (int part = 0; part < DMI_STAMP_LANES; part += DMI_STAMP_PART) {
+        if (dmi_stamp_names(from, part)) {
+            for (int i = part; i < part + DMI_STAMP_PART; i++) {
+                into->seq[i] = DMI_MAX(into->seq[i], from->seq[i]);
+            }
+        }
     }
 }
 
