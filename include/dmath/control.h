@@ -97,7 +97,7 @@ DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a
  * - dm_checkpoint_load, dm_session_load: arrays with a name will be written; values and the generator are as
  * they were. New arrays, and that of dm_checkpoint_array, are gone.
  * - Operations that wait between their commands (dm_take and dm_put with exchanges, dm_compress, dm_unique,
- * dm_sort of long rows, dm_shuffle): what they write is either untouched or undefined until it is written
+ * dm_sort of long rows, dm_isin, dm_shuffle): what they write is either untouched or undefined until it is written
  * again; temporaries are freed.
  * - Calls that find the command ring full, those too that do not block otherwise: not given.
  * - dm_feed_destroy, dm_finalize: the feed (stopped), the session, is still there; the call may be made again,
