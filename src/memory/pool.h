@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 
+#include <assert.h>
+
 #define DMI_COMMAND_CHANNELS 3 /* that commands take in turn for their ordinary transfers */
 #define DMI_CHANNELS 5         /* of a pair: payloads of one do not queue behind those of the others */
 #define DMI_LANES 8            /* of a plan: two or three in each of its three channels */
@@ -20,7 +22,7 @@ typedef struct dmi_stamp {
 } dmi_stamp;
 /* Most stamps name few lanes, so they are looked at four by four. */
 enum { DMI_STAMP_PART = 4 };
-_Static_assert(DMI_STAMP_LANES % DMI_STAMP_PART == 0, "stamps are looked at in parts");
+static_assert(DMI_STAMP_LANES % DMI_STAMP_PART == 0, "stamps are looked at in parts");
 static inline bool dmi_stamp_names(const dmi_stamp *stamp, int from) /* one of these four lanes? */
 {
     const uint64_t *seq = &stamp->seq[from];
