@@ -407,6 +407,55 @@ static void test_narrow(void **state)
     }
 }
 
+/* Numbers so small that 2^-64 of them has fewer bits, in columns and behind or before numbers that are not
+ * finite: they keep all their bits. */
+static void small_case(dmt_case *c)
+{
+    enum { M = 7, N = 150 }; /* more than 4 KiB, which would lie on one worker */
+    double x[M * N], sums[N], running[M * N];
+    for (int i = 0; i < M * N; i++) {
+        int row = i / N, column = i % N;
+        bool odd = column % 3 == 2;
+        x[i] = odd && row == column % M ? INFINITY : 0x1p-1074 * (double)dmt_int(&c->random, 0, 1000);
+    }
+    dm_array a, out, along;
+    DMT_OK(c, dm_matrix(c->session, DM_F64, M, N, &a));
+    DMT_OK(c, dm_vector(c->session, DM_F64, N, &out));
+    DMT_OK(c, dm_matrix(c->session, DM_F64, M, N, &along));
+    DMT_OK(c, dm_array_write(c->session, a, NULL, NULL, x, 0));
+    DMT_OK(c, dm_sum(c->session, a, (int[]){0}, 1, 1, 0, out));
+    DMT_OK(c, dm_cumulative_sum(c->session, a, 1, along));
+    DMT_OK(c, dm_array_read(c->session, out, NULL, NULL, sums, 0));
+    DMT_OK(c, dm_array_read(c->session, along, NULL, NULL, running, 0));
+    for (int j = 0; j < N; j++) {
+        double want = 0;
+        for (int i = 0; i < M; i++) {
+            want += x[i * N + j]; /* exact */
+        }
+        if (sums[j] != want) {
+            dmt_fail(c, "column %d: %g, not %g", j, sums[j], want);
+        }
+    }
+    for (int i = 0; i < M; i++) {
+        double want = 0;
+        for (int j = 0; j < N; j++) {
+            want += x[i * N + j];
+            if (running[i * N + j] != want) {
+                dmt_fail(c, "row %d, up to %d: %g, not %g", i, j, running[i * N + j], want);
+            }
+        }
+    }
+    DMT_OK(c, dm_array_destroy(c->session, a));
+    DMT_OK(c, dm_array_destroy(c->session, out));
+    DMT_OK(c, dm_array_destroy(c->session, along));
+}
+
+static void test_small(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "sum_small", .cases = 25, .fn = small_case});
+}
+
 static void test_extreme(void **state)
 {
     (void)state;
@@ -424,7 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),    cmocka_unit_test(test_sum),    cmocka_unit_test(test_cancelling),
         cmocka_unit_test(test_many_ones), cmocka_unit_test(test_narrow), cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_extreme),
+        cmocka_unit_test(test_extreme),   cmocka_unit_test(test_small),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -79,14 +79,17 @@ DMI_TWICE(static, sum_stretches,
           (const double *x, int64_t m, dmi_dd *state, bool rounded, double *out, bool *finite),
           (x, m, state, rounded, out, finite))
 
-/* Where sums leave the range of doubles on the way, or an element is not finite. */
-static void sum_scaled(const double *x, int64_t n, dmi_dd *state, bool rounded, double *out)
+/* Where sums leave the range of doubles on the way, or an element is not finite. keep: results that are there
+ * and finite are right; scaled, small ones may lose bits. */
+static void sum_scaled(const double *x, int64_t n, dmi_dd *state, bool rounded, bool keep, double *out)
 {
     dmi_scaled_sum s = {0, 0, 0};
     dmi_scaled_take(&s, state->hi, state->lo);
     for (int64_t i = 0; i < n; i++) {
         dmi_scaled_take(&s, x[i], 0);
-        out[i] = dmi_dd_kept_value(dmi_dd_of_scaled(&s), rounded, 1);
+        if (!keep || !dmi_finite(out[i])) {
+            out[i] = dmi_dd_kept_value(dmi_dd_of_scaled(&s), rounded, 1);
+        }
     }
     *state = dmi_dd_of_scaled(&s);
 }
@@ -95,7 +98,8 @@ static void sum_f64(const double *x, int64_t n, dmi_dd *state, bool rounded, dou
 {
     int64_t m = n / LANES;
     dmi_dd before = *state;
-    bool finite = !dmi_dd_scaled(before);
+    const bool usual = !dmi_dd_scaled(before);
+    bool finite = usual;
     if (m > 0 && finite) {
         sum_stretches(x, m, state, rounded, out, &finite);
     }
@@ -109,7 +113,7 @@ static void sum_f64(const double *x, int64_t n, dmi_dd *state, bool rounded, dou
     *state = dmi_dd_normal(hi, lo);
     if (!finite || !dmi_finite(state->hi)) {
         *state = before;
-        sum_scaled(x, n, state, rounded, out);
+        sum_scaled(x, n, state, rounded, usual, out);
     }
 }
 

@@ -333,8 +333,8 @@ static void fold_scaled(fold_job *job, const int64_t *at, const int64_t *stride,
             dmi_scaled_take(&sum[k], x[k / parts * step * parts + k % parts], 0);
         }
     }
-    for (int64_t k = 0; k < n * parts; k++) {
-        job->pair[k] = dmi_dd_of_scaled(&sum[k]);
+    for (int64_t k = 0; k < n * parts; k++) { /* those beside them are right, and scaled they may lose bits */
+        job->pair[k] = dmi_finite(job->pair[k].hi) ? job->pair[k] : dmi_dd_of_scaled(&sum[k]);
     }
 }
 

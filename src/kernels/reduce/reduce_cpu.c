@@ -347,8 +347,9 @@ static void store(reduce_job *job, int64_t at, int64_t stride, int64_t n)
     }
     for (int64_t i = 0; i < n * parts; i++) {
         int64_t to = (at + i / parts * stride) * parts + i % parts;
-        if (job->scaled) {
-            ((dmi_dd *)job->out)[to] = dmi_dd_of_scaled(&s->scaled[i]);
+        if (job->scaled) { /* the first time was right where it is finite; scaled, small sums may lose bits */
+            dmi_dd *sum = (dmi_dd *)job->out + to;
+            *sum = dmi_finite(sum->hi) ? *sum : dmi_dd_of_scaled(&s->scaled[i]);
         } else if (job->acc == DMI_ACC_DD) {
             dmi_dd sum = dmi_dd_normal(s->f64[i], s->f64[TILE + i]);
             job->lost |= !dmi_finite(sum.hi);
