@@ -25,7 +25,6 @@ typedef struct endpoint {
     /* the call being bound */
     int call;
     const dmi_plan *plan;
-    int lane_of[DMI_LANES]; /* the executor's */
     memory **operand; /* [operands of a call] here and below */
     dmi_hazard *use, *earlier;
     dmi_allocation *work;
@@ -116,8 +115,7 @@ static dm_status take_memory(endpoint *e, const dmi_call *call)
 static void bind_waits(const endpoint *e, const dmi_step *step, const dmi_stamp *base, dmi_stamp *wait)
 {
     for (int l = 0; l < DMI_LANES; l++) {
-        int lane = e->lane_of[l];
-        wait->seq[lane] = step->wait[l] ? base->seq[lane] + step->wait[l] : 0;
+        wait->seq[l] = step->wait[l] ? base->seq[l] + step->wait[l] : 0;
     }
     for (int i = 0; i < step->nref && !e->program->no_hazards; i++) {
         const dmi_ref *ref = &step->ref[i];
@@ -129,14 +127,14 @@ static void bind_waits(const endpoint *e, const dmi_step *step, const dmi_stamp 
     }
 }
 
-static void note_use(endpoint *e, const dmi_step *step, int lane, uint64_t seq)
+static void note_use(endpoint *e, const dmi_step *step, uint64_t seq)
 {
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_OPERAND) {
-            dmi_hazard_use(&e->use[ref->index], ref->mode, lane, seq);
+            dmi_hazard_use(&e->use[ref->index], ref->mode, step->lane, seq);
         } else if (ref->kind == DMI_REF_WORK) {
-            e->work_use[ref->index].seq[lane] = seq;
+            e->work_use[ref->index].seq[step->lane] = seq;
         }
     }
 }
@@ -222,18 +220,18 @@ static void check_some(endpoint *e, int index, const dmi_touch *touch)
     }
 }
 
-static bool add_run_step(endpoint *e, const dmi_step *step, int lane, const dmi_stamp *wait)
+static bool add_run_step(endpoint *e, const dmi_step *step, const dmi_stamp *wait)
 {
     dmi_run_step r = {.peer = step->peer, .call = (uint16_t)e->call, .kind = step->kind, .bytes = step->bytes};
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         r.wait[l] = (uint32_t)wait->seq[l];
     }
-    if (!dmi_lane_computes(lane)) {
+    if (!dmi_lane_computes(step->lane)) {
         int ends = e->program->profile->workers + 1;
-        r.ordinal = e->transfers[lane * ends + step->peer]++;
+        r.ordinal = e->transfers[step->lane * ends + step->peer]++;
         r.landing = dmi_sim_landing_hash(step);
     }
-    return dmi_run_add(e->run, lane, &r);
+    return dmi_run_add(e->run, step->lane, &r);
 }
 
 static bool check_steps(endpoint *e, const dmi_call *call)
@@ -241,16 +239,16 @@ static bool check_steps(endpoint *e, const dmi_call *call)
     const dmi_stamp base = e->enqueued;
     for (int i = 0; i < e->plan->nstep; i++) {
         const dmi_step *step = &e->plan->step[i];
-        int lane = e->lane_of[step->lane];
         dmi_touch touch[DMI_MAX_REFS];
-        dmi_stamp wait = {{0}};
+        dmi_stamp wait;
         bind_waits(e, step, &base, &wait);
-        uint64_t seq = ++e->enqueued.seq[lane];
-        if (!dmi_race_step(e->race, e->call, step, lane, base.seq[lane] + step->ordinal, &wait) ||
-            (e->run && !add_run_step(e, step, lane, &wait))) {
+        e->enqueued.seq[step->lane]++;
+        dmi_stamp at = {{0}};
+        at.seq[step->lane] = base.seq[step->lane] + step->ordinal;
+        if (!dmi_race_step(e->race, e->call, step, &at, &wait) || (e->run && !add_run_step(e, step, &wait))) {
             return false;
         }
-        note_use(e, step, lane, seq);
+        note_use(e, step, e->enqueued.seq[step->lane]);
         dmi_sim_touches(step, call, touch);
         check_some(e, i, touch);
         for (int ref = 0; ref < step->nref; ref++) {
@@ -265,20 +263,22 @@ static bool check_steps(endpoint *e, const dmi_call *call)
 static void check_totals(endpoint *e)
 {
     const dmi_plan *p = e->plan;
-    enum { COMPUTES, SENDS, RECEIVES, KINDS };
-    int64_t bytes[KINDS] = {0}, messages[KINDS] = {0}, count[DMI_LANES] = {0};
+    int64_t bytes[DMI_CHANNEL_LANES] = {0}, messages[DMI_CHANNEL_LANES] = {0}, count[DMI_LANES] = {0};
     int64_t flops = 0, workspace = 0;
     int ends = e->program->profile->workers + 1;
     bool order = true;
     for (int i = 0; i < p->nstep; i++) {
         const dmi_step *s = &p->step[i];
-        int kind = s->kind == DMI_STEP_PUSH ? SENDS : s->kind == DMI_STEP_EXPECT ? RECEIVES : COMPUTES;
-        int of_lane = dmi_lane_sends(s->lane) ? SENDS : dmi_lane_receives(s->lane) ? RECEIVES : COMPUTES;
+        int kind = s->kind == DMI_STEP_PUSH     ? DMI_LANE_SEND
+                   : s->kind == DMI_STEP_EXPECT ? DMI_LANE_RECV
+                                                : DMI_LANE_COMPUTE;
         bytes[kind] += s->bytes;
         messages[kind]++;
         flops += s->flops;
-        order = order && s->lane < DMI_LANES && of_lane == kind && s->ordinal == (uint32_t)++count[s->lane] &&
-                (kind == COMPUTES || (s->peer >= 0 && s->peer < ends && s->peer != e->me && s->bytes > 0));
+        order =
+            order && s->lane < DMI_LANES && s->lane % DMI_CHANNEL_LANES == kind &&
+            s->ordinal == (uint32_t)++count[s->lane] &&
+            (kind == DMI_LANE_COMPUTE || (s->peer >= 0 && s->peer < ends && s->peer != e->me && s->bytes > 0));
     }
     for (int i = 0; i < p->nwork; i++) {
         workspace += p->work_bytes[i];
@@ -291,8 +291,8 @@ static void check_totals(endpoint *e)
     for (int l = 0; l < DMI_LANES; l++) {
         lanes = lanes && p->lane_steps[l] == count[l];
     }
-    if (!lanes || p->bytes_sent != bytes[SENDS] || p->bytes_received != bytes[RECEIVES] ||
-        p->messages_sent != messages[SENDS] || p->messages_received != messages[RECEIVES] ||
+    if (!lanes || p->bytes_sent != bytes[DMI_LANE_SEND] || p->bytes_received != bytes[DMI_LANE_RECV] ||
+        p->messages_sent != messages[DMI_LANE_SEND] || p->messages_received != messages[DMI_LANE_RECV] ||
         p->flops != flops || p->workspace != workspace || p->me != e->me) {
         dmi_sim_note(e->report, DMI_SIM_TOTALS,
                      "endpoint %d: call %d: the plan's counts are not those of its steps", e->me, e->call);
@@ -356,9 +356,6 @@ static dm_status one_call(endpoint *e, int which)
     }
     e->call = which;
     e->plan = plan;
-    for (int l = 0; l < DMI_LANES; l++) {
-        e->lane_of[l] = dmi_lane_of_command(l, (uint64_t)which, plan->in_order);
-    }
     if (plan->nstep > 0 && !may_take_part(e, call)) {
         dmi_sim_note(e->report, DMI_SIM_TOTALS, "endpoint %d: call %d: it holds nothing, but has steps", e->me,
                      which);
@@ -394,7 +391,7 @@ dm_status dmi_sim_endpoint(const dmi_sim_program *program, int me, dmi_run_end *
     e.operand = calloc(most, sizeof(memory *));
     e.use = calloc(most, sizeof *e.use);
     e.earlier = calloc(most, sizeof *e.earlier);
-    e.transfers = calloc(DMI_QUEUES * ends, sizeof *e.transfers);
+    e.transfers = calloc(DMI_LANES * ends, sizeof *e.transfers);
     e.race = dmi_race_new(me, report);
     bool room = e.memory && e.operand && e.use && e.earlier && e.transfers && e.race;
     dm_status status = room ? dmi_pool_create(&config, &e.pool)

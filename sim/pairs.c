@@ -41,9 +41,10 @@ static const dmi_run_step *find_transfer(const dmi_run_end *end, int lane, int p
 
 static void compare_pair(const dmi_run_end *end, int channel, int from, int to, dmi_sim_report *report)
 {
+    int lanes = channel * DMI_CHANNEL_LANES;
     for (uint32_t k = 0;; k++) {
-        const dmi_run_step *push = find_transfer(&end[from], dmi_lane_send(channel), to, k);
-        const dmi_run_step *expect = find_transfer(&end[to], dmi_lane_receive(channel), from, k);
+        const dmi_run_step *push = find_transfer(&end[from], lanes + DMI_LANE_SEND, to, k);
+        const dmi_run_step *expect = find_transfer(&end[to], lanes + DMI_LANE_RECV, from, k);
         if (!push && !expect) {
             return;
         }
@@ -75,7 +76,8 @@ static uint64_t mix(uint64_t h, const dmi_run_step *s)
 
 static bool channel_pairs(const dmi_run_end *end, int ends, int channel, dmi_sim_report *report)
 {
-    int send = dmi_lane_send(channel), receive = dmi_lane_receive(channel);
+    int send = channel * DMI_CHANNEL_LANES + DMI_LANE_SEND,
+        receive = channel * DMI_CHANNEL_LANES + DMI_LANE_RECV;
     size_t pairs = (size_t)ends * (size_t)ends;
     uint64_t *pushed = calloc(2 * pairs, sizeof *pushed), *expected = pushed ? pushed + pairs : NULL;
     if (!pushed) {

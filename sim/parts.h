@@ -20,9 +20,9 @@ uint64_t dmi_sim_landing_hash(const dmi_step *step);
 typedef struct dmi_race dmi_race;
 dmi_race *dmi_race_new(int me, dmi_sim_report *report); /* NULL: no memory */
 void dmi_race_free(dmi_race *race);
-/* A step in plan order: its lane of the executor, its position there from 1 on over all calls, and what it
- * waits for. False: no memory. */
-DM_CHECKED bool dmi_race_step(dmi_race *race, int call, const dmi_step *step, int lane, uint64_t at,
+/* A step in plan order: its position in its lane from 1 on over all calls, and what it waits for. False: no
+ * memory. */
+DM_CHECKED bool dmi_race_step(dmi_race *race, int call, const dmi_step *step, const dmi_stamp *at,
                               const dmi_stamp *wait);
 /* It touches bytes [from, to) of that reference's memory, which begins at address `base`. */
 DM_CHECKED bool dmi_race_touch(dmi_race *race, int ref, const dmi_touch *touch, uint64_t base);
@@ -30,7 +30,7 @@ DM_CHECKED bool dmi_race_check(dmi_race *race);
 
 /* --- pairs.c, run.c: all endpoints together --- */
 typedef struct dmi_run_step {
-    uint32_t wait[DMI_QUEUES];
+    uint32_t wait[DMI_LANES];
     int32_t peer;
     uint32_t ordinal; /* transfers: how many before it with this peer */
     uint16_t call;
@@ -40,8 +40,8 @@ typedef struct dmi_run_step {
 } dmi_run_step;
 
 typedef struct dmi_run_end {
-    dmi_run_step *step[DMI_QUEUES];
-    uint32_t count[DMI_QUEUES], room[DMI_QUEUES];
+    dmi_run_step *step[DMI_LANES];
+    uint32_t count[DMI_LANES], room[DMI_LANES];
     uint8_t *lanes; /* lane of each step in plan order */
     int64_t total, lanes_room;
 } dmi_run_end;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct known {
-    uint32_t n[DMI_QUEUES];
+    uint32_t n[DMI_LANES];
 } known;
 
 typedef struct place { /* a step */
@@ -31,7 +31,7 @@ typedef struct access {
 } access;
 
 typedef struct range {
-    uint32_t read[DMI_QUEUES], write[DMI_QUEUES];
+    uint32_t read[DMI_LANES], write[DMI_LANES];
     int32_t written_by; /* call + 1 */
 } range;
 
@@ -41,9 +41,9 @@ struct dmi_race {
     place *place;
     access *access;
     size_t places, place_room, accesses, access_room;
-    known *done[DMI_QUEUES];  /* by position in the lane, from 1 on */
-    uint32_t *at[DMI_QUEUES]; /* which place */
-    uint32_t count[DMI_QUEUES], room[DMI_QUEUES];
+    known *done[DMI_LANES];  /* by position in the lane, from 1 on */
+    uint32_t *at[DMI_LANES]; /* which place */
+    uint32_t count[DMI_LANES], room[DMI_LANES];
     const dmi_step *step;
     /* while touching */
     uint64_t base;
@@ -65,7 +65,7 @@ dmi_race *dmi_race_new(int me, dmi_sim_report *report)
 void dmi_race_free(dmi_race *r)
 {
     if (r) {
-        for (int l = 0; l < DMI_QUEUES; l++) {
+        for (int l = 0; l < DMI_LANES; l++) {
             free(r->done[l]);
             free(r->at[l]);
         }
@@ -104,13 +104,14 @@ static bool lane_grow(dmi_race *r, int lane)
 
 static void merge(known *into, const known *from)
 {
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         into->n[l] = DMI_MAX(into->n[l], from->n[l]);
     }
 }
 
-bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, int lane, uint64_t at, const dmi_stamp *wait)
+bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, const dmi_stamp *at, const dmi_stamp *wait)
 {
+    int lane = step->lane;
     if (!lane_grow(r, lane) || !grow(&r->place, &r->place_room, r->places, sizeof *r->place)) {
         return false;
     }
@@ -121,16 +122,16 @@ bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, int lane, uint64
     place *p = &r->place[r->places];
     *p = (place){
         .ordinal = before + 1, .call = call, .index = r->index, .lane = (uint8_t)lane, .kind = step->kind};
-    if (at != p->ordinal) {
+    if (at->seq[lane] != p->ordinal) {
         dmi_sim_note(r->report, DMI_SIM_ORDER,
                      "endpoint %d: call %d step %d (%s) is number %" PRIu64 " of its lane, not %u", r->me, call,
-                     r->index, dmi_step_name(step->kind), at, p->ordinal);
+                     r->index, dmi_step_name(step->kind), at->seq[lane], p->ordinal);
     }
     if (before > 0) {
         merge(&p->start,
               dmi_lane_computes(lane) ? &r->done[lane][before] : &r->place[r->at[lane][before]].start);
     }
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         uint64_t n = wait->seq[l];
         if (n > r->count[l]) {
             dmi_sim_note(r->report, DMI_SIM_ORDER,
@@ -148,7 +149,7 @@ bool dmi_race_step(dmi_race *r, int call, const dmi_step *step, int lane, uint64
     r->done[lane][p->ordinal] = done;
     r->at[lane][p->ordinal] = (uint32_t)r->places++;
     r->count[lane] = p->ordinal;
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         r->report->closure = (r->report->closure ^ p->start.n[l]) * UINT64_C(0x9e3779b97f4a7c15);
         r->report->closure ^= r->report->closure >> 31;
     }
@@ -246,7 +247,7 @@ static void tell_race(dmi_race *r, const access *a, int lane, uint32_t ordinal, 
 static bool check_range(dmi_race *r, const access *a, range *at)
 {
     const place *p = &r->place[a->place];
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         bool own = l == p->lane; /* the step itself comes with several references */
         uint32_t write = own && at->write[l] == p->ordinal ? 0 : at->write[l];
         uint32_t read = !(a->rw & DMI_WRITE) || (own && at->read[l] == p->ordinal) ? 0 : at->read[l];

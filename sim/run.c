@@ -12,7 +12,7 @@ const dmi_sim_rule dmi_sim_rules[DMI_SIM_RULES] = {{"messages", 8, 1 << 30, 0, f
                                                    {"one queue", 1, 1 << 30, 0, true}};
 
 typedef struct seat { /* one endpoint's lanes */
-    uint32_t enqueued[DMI_QUEUES], done[DMI_QUEUES];
+    uint32_t enqueued[DMI_LANES], done[DMI_LANES];
     uint32_t granted[DMI_CHANNELS];  /* started steps of RECV */
     uint32_t finished[DMI_CHANNELS]; /* bit i: push done + i is finished */
     int64_t next;                    /* in plan order: not yet enqueued; one queue: not yet taken */
@@ -34,9 +34,9 @@ static size_t pair_of(const run *r, int lane, int from, int to)
     return ((size_t)dmi_lane_channel(lane) * ends + (size_t)from) * ends + (size_t)to;
 }
 
-static bool reached(const seat *s, const uint32_t wait[DMI_QUEUES])
+static bool reached(const seat *s, const uint32_t wait[DMI_LANES])
 {
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         if (s->done[l] < wait[l]) {
             return false;
         }
@@ -161,15 +161,13 @@ static bool look(run *r, int e, int64_t budget)
 {
     bool any = false, moved = true;
     for (int64_t i = 0; moved && i < budget; i++) {
-        moved = false;
-        for (int channel = 0; channel < DMI_CHANNELS; channel++) {
-            moved = arrive(r, e, dmi_lane_receive(channel)) || moved;
-        }
+        moved = arrive(r, e, DMI_LANE_RECV);
+        moved = arrive(r, e, DMI_LANE_RECV_1) || moved;
         if (r->rule->one_queue) {
             moved = take_next(r, e) || moved;
         } else {
             moved = enqueue(r, e) || moved;
-            for (int l = 0; l < DMI_QUEUES; l++) {
+            for (int l = 0; l < DMI_LANES; l++) {
                 moved = take(r, e, l) || moved;
             }
         }
@@ -210,8 +208,7 @@ static void run_order(run *r, unsigned order, int last)
 
 static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_report *report)
 {
-    static const char *const lanes[] = {"compute", "send",      "receive", "compute 1", "send 1", "receive 1",
-                                        "send 2",  "receive 2", "send 3",  "receive 3", "send 4", "receive 4"};
+    static const char *const lanes[] = {"compute", "send", "receive", "compute 1", "send 1", "receive 1"};
     const seat *s = &r->seat[e];
     uint32_t at = s->done[lane];
     const dmi_run_end *end = &r->end[e];
@@ -221,7 +218,7 @@ static void tell_lane(const run *r, int e, int lane, const char *how, dmi_sim_re
     const dmi_run_step *step = &end->step[lane][at];
     char why[128];
     int missing = -1;
-    for (int l = 0; l < DMI_QUEUES; l++) {
+    for (int l = 0; l < DMI_LANES; l++) {
         missing = s->done[l] < step->wait[l] ? l : missing;
     }
     if (at >= s->enqueued[lane]) {
@@ -244,7 +241,7 @@ static bool tell_stuck(const run *r, const char *how, dmi_sim_report *report)
 {
     bool stuck = false;
     for (int e = 0; e < r->ends; e++) {
-        for (int l = 0; l < DMI_QUEUES; l++) {
+        for (int l = 0; l < DMI_LANES; l++) {
             if (r->seat[e].done[l] < r->end[e].count[l]) {
                 tell_lane(r, e, l, how, report);
                 stuck = true;

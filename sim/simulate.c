@@ -49,7 +49,7 @@ dm_status dmi_simulate(const dmi_sim_program *program, dmi_sim_report *report)
     }
     report->run_s = ((double)dmi_now_ns() - begin) / 1e9;
     for (int e = 0; e < ends; e++) {
-        for (int l = 0; l < DMI_QUEUES; l++) {
+        for (int l = 0; l < DMI_LANES; l++) {
             free(run[e].step[l]);
         }
         free(run[e].lanes);

@@ -121,9 +121,8 @@ set(launched ${op_programs})
 list(REMOVE_ITEM launched ${DMATH_OPS_ALONE})
 
 # Debug builds run commands one after another where memory changes hands (pool_debug); releases do not. Here memory
-# changes hands as in a release, sums go in slices, slabs are small, kept operands have little room, and payloads are soon
-# large.
-set(handover DMATH_POOL_DEBUG=0 DMATH_SLAB=1M DMATH_REPLICA_LIMIT=1M DMATH_LARGE_PAYLOAD=256)
+# changes hands as in a release, sums go in slices, slabs are small, and kept operands have little room.
+set(handover DMATH_POOL_DEBUG=0 DMATH_SLAB=1M DMATH_REPLICA_LIMIT=1M)
 set(slices DMATH_REDUCE_ALGORITHM=scatter DMATH_REDUCE_CHUNK=256)
 set(lists) # a part of the long lists, another one in each way
 if(DMATH_TEST_PRODUCT STREQUAL PAIRWISE)

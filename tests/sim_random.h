@@ -439,7 +439,6 @@ static inline void program_random(sim_program *p, dmt_random *r)
     p->profile.reduce_algorithm = (int)dmt_int(r, DMI_REDUCE_AUTO, DMI_REDUCE_SCATTER);
     p->profile.reduce_chunk = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     p->profile.pace_bytes = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
-    p->profile.large_payload = dmt_chance(r, 50) ? dmt_int(r, 1, 64) : 0;
     int calls = (int)dmt_int(r, 1, 4);
     for (int i = 0; i < calls; i++) {
         switch (p->arrays > SIM_ARRAYS - 5 ? 5 : dmt_int(r, 0, 19)) {

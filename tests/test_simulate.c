@@ -41,7 +41,6 @@ static void test_forms(void **state)
         p.profile.gemm_fused = p.profile.gpu;
         p.call[0].compute = dmt_chance(&r, 50) ? DMI_COMPUTE_TF32 : DMI_COMPUTE_DEFAULT;
         p.profile.pace_bytes = dmt_chance(&r, 50) ? dmt_int(&r, 1, 64) : 0;
-        p.profile.large_payload = dmt_chance(&r, 50) ? dmt_int(&r, 1, 64) : 0;
         for (int form = DMI_GEMM_AUTO; form <= DMI_GEMM_RING; form++) {
             dmi_plan *plan = NULL;
             p.profile.gemm_algorithm = form;

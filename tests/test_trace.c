@@ -126,20 +126,6 @@ static const row *row_of(const timeline *t, int endpoint, int which)
     return &t->row[(endpoint + 1) * TRACKS + which];
 }
 
-/* The rows of one kind of transfer together, a row a channel. lane: dmi_lane_send or dmi_lane_receive. */
-static row transfers_of(const timeline *t, int endpoint, int (*lane)(int channel))
-{
-    row all = {0};
-    for (int channel = 0; channel < DMI_CHANNELS; channel++) {
-        const row *one = row_of(t, endpoint, lane(channel));
-        all.events += one->events;
-        all.push += one->push;
-        all.expect += one->expect;
-        all.bytes += one->bytes;
-    }
-    return all;
-}
-
 static int64_t number(const char *line, const char *key)
 {
     const char *at = strstr(line, key);
@@ -300,7 +286,7 @@ static void check_arrows(const timeline *t, int workers)
         dmt_on_cpu(); /* times of GPUs are measured from a moment that each takes for itself */
     int pushes = 0, begun = 0;
     for (int w = 0; w <= workers; w++) {
-        pushes += transfers_of(t, w, dmi_lane_send).push;
+        pushes += row_of(t, w, 1)->push;
     }
     for (int i = 0; i < t->arrows; i++) {
         const arrow *from = &t->arrow[i], *to = NULL;
@@ -339,30 +325,29 @@ static void test_timeline(void **state)
     read_timeline(path, &t);
     check_arrows(&t, workers);
     for (int w = 0; w <= workers; w++) {
-        const row *compute = row_of(&t, w, 0);
-        row send = transfers_of(&t, w, dmi_lane_send), receive = transfers_of(&t, w, dmi_lane_receive);
+        const row *compute = row_of(&t, w, 0), *send = row_of(&t, w, 1), *receive = row_of(&t, w, 2);
         char name[64], part[64];
         for (int l = 0; l < 3; l++) {
             snprintf(name, sizeof name, w < workers ? "worker %2$d %1$s" : "master %1$s", lanes[l], w);
             assert_string_equal(row_of(&t, w, l)->name, name);
         }
         if (w == workers) { /* the master: it takes what the workers send it */
-            assert_int_equal(receive.expect, workers);
-            assert_int_equal(receive.bytes, (int64_t)sizeof(float) * N * N);
+            assert_int_equal(receive->expect, workers);
+            assert_int_equal(receive->bytes, (int64_t)sizeof(float) * N * N);
             continue;
         }
         snprintf(part, sizeof part, "%s.%d.part", path, w);
         assert_int_not_equal(access(part, F_OK), 0);
         assert_int_equal(compute->gemm, workers);
         assert_int_equal(compute->push + compute->expect, 0);
-        assert_int_equal(send.push, workers); /* to the others in the product, and to the master */
-        assert_int_equal(send.events, send.push);
-        assert_int_equal(receive.expect, workers - 1);
-        assert_int_equal(receive.events, receive.expect);
-        assert_int_equal(send.bytes, counters[w].bytes_sent);
-        assert_int_equal(receive.bytes, counters[w].bytes_received);
+        assert_int_equal(send->push, workers); /* to the others in the product, and to the master */
+        assert_int_equal(send->events, send->push);
+        assert_int_equal(receive->expect, workers - 1);
+        assert_int_equal(receive->events, receive->expect);
+        assert_int_equal(send->bytes, counters[w].bytes_sent);
+        assert_int_equal(receive->bytes, counters[w].bytes_received);
         assert_int_equal(compute->flops, counters[w].flops);
-        assert_int_equal(compute->events + send.events + receive.events, counters[w].steps);
+        assert_int_equal(compute->events + send->events + receive->events, counters[w].steps);
     }
 }
 
@@ -436,7 +421,7 @@ static void test_groups(void **state)
 static void test_bounded(void **state)
 {
     (void)state;
-    dmi_engine e = {.config = {.me = 0, .endpoints = 1}, .lanes = DMI_QUEUES}; /* the master of nobody */
+    dmi_engine e = {.config = {.me = 0, .endpoints = 1}, .lanes = DMI_LANES}; /* the master of nobody */
     dmi_instance inst = {.command = 1, .lane_of = {0, 1, 2}};
     dmi_step step = {.kind = DMI_STEP(gemm), .lane = DMI_LANE_COMPUTE, .peer = -1, .flops = 2};
     dmi_queued_step w = {.step = &step, .inst = &inst};

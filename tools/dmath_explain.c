@@ -48,32 +48,28 @@ static void row_of(tool_table *t, const dmi_call *call, const dmi_plan *p, int w
     tool_row_end(t);
 }
 
-static const char lane_letters[] =
-    "csrCSRpe"; /* of lanes by number; the last two are those of large payloads */
-
 /* Ordinals to wait for, lane by lane: "c3 r1". */
-static void waits_of(const dmi_step *step, char out[128])
+static void waits_of(const dmi_step *step, char out[64])
 {
     int n = 0;
     out[0] = 0;
     for (int lane = 0; lane < DMI_LANES; lane++) {
         if (step->wait[lane]) {
-            n += snprintf(out + n, 128 - (size_t)n, "%s%c%" PRIu32, n ? " " : "", lane_letters[lane],
-                          step->wait[lane]);
+            n += snprintf(out + n, 64 - (size_t)n, "%s%c%" PRIu32, n ? " " : "", "csrCSR"[lane],
+                          step -> wait[lane]);
         }
     }
 }
 
 static void rows_of_steps(tool_table *t, const dmi_plan *plan)
 {
-    static const char *const lanes[] = {"compute", "send",   "recv",   "compute 1",
-                                        "send 1",  "recv 1", "send 2", "recv 2"};
+    static const char *const lanes[] = {"compute", "send", "recv", "compute 1", "send 1", "recv 1"};
     t->command = "explain step";
     for (int i = 0; i < plan->nstep; i++) {
         const dmi_step *s = &plan->step[i];
-        char waits[128], place[32];
+        char waits[64], place[32];
         waits_of(s, waits);
-        snprintf(place, sizeof place, "%c%" PRIu32, lane_letters[s->lane], s->ordinal);
+        snprintf(place, sizeof place, "%c%" PRIu32, "csrCSR"[s->lane], s -> ordinal);
         tool_row_begin(t);
         if (t->json) {
             tool_row_int(t, "worker", 0, plan->me);

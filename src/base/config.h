@@ -52,8 +52,6 @@
          "copy these at once by a list that the master makes, or read them where they are (threads)")          \
     BYTES(pace_bytes, "2M", 0, INT64_MAX,                                                                      \
           "pace payloads of at least so many bytes on three or more GPUs of one host; 0: none")                \
-    BYTES(large_payload, "1M", 0, INT64_MAX,                                                                   \
-          "payloads of at least so many bytes have lanes of their own, and smaller ones pass them; 0: none")   \
     BYTES(push_kernel, "0", 0, 1 << 30,                                                                        \
           "send payloads of at most so many bytes to another GPU by one kernel that also raises the counter; " \
           "0: none")                                                                                           \

@@ -83,12 +83,11 @@ void dmi_direct_unmap(dmi_engine *e)
 }
 
 /* Copies the next chunk of at most CHUNK_BYTES or one row; true when all has been copied. The walk is along the
- * first dim that has more than one index; *run and *at say how far it is. *copied: bytes of the chunk. */
+ * first dim that has more than one index; *run and *at say how far it is. */
 static bool copy_chunk(const dmi_backend *backend, const dmi_copy *d, int64_t *run, int64_t *at,
-                       const void *src, void *dst, int64_t *copied)
+                       const void *src, void *dst)
 {
     int64_t bytes = d->count * dmi_dtype_bytes(d->src_dtype);
-    *copied = bytes;
     int dim = 0;
     while (dim < d->ndim - 1 && d->nrun[dim] == 1 && d->run[dim][0].len == 1) {
         dim++;
@@ -128,27 +127,24 @@ static bool copy_chunk(const dmi_backend *backend, const dmi_copy *d, int64_t *r
         *run += n;
     }
     dmi_run_copy(backend, NULL, &chunk, src, dst);
-    *copied = chunk.count * dmi_dtype_bytes(d->src_dtype);
     return *run == d->nrun[dim];
 }
 
-static bool not_yet(dmi_engine *e, int64_t ns)
+/* Simulates a slow link: the arrival is signalled when the last byte would have arrived. */
+static bool still_in_flight(dmi_engine *e, dmi_queued_step *w)
 {
-    bool early = dmi_now_ns() < ns;
-    if (early) {
-        dmi_engine_wake_at(e, ns);
+    int64_t now = dmi_now_ns();
+    if (w->due_ns == 0) {
+        int64_t begin = DMI_MAX(now, e->link_free_ns);
+        double bytes_ns = e->config.link_gbps > 0 ? (double)w->step->bytes / e->config.link_gbps : 0.0;
+        e->link_free_ns = begin + (int64_t)bytes_ns;
+        w->due_ns = e->link_free_ns + (int64_t)(e->config.link_latency_us * 1e3);
     }
-    return early;
-}
-
-/* A pretended link carries one chunk after the other, of whatever payload, and the arrival is signalled when
- * the last byte would have arrived. */
-static void occupy_link(dmi_engine *e, dmi_queued_step *w, int64_t bytes)
-{
-    double bytes_ns = e->config.link_gbps > 0 ? (double)bytes / e->config.link_gbps : 0.0;
-    e->link_free_ns = DMI_MAX(dmi_now_ns(), e->link_free_ns) + (int64_t)bytes_ns;
-    e->link_channel = dmi_step_channel(w);
-    w->due_ns = e->link_free_ns + (int64_t)(e->config.link_latency_us * 1e3);
+    if (now >= w->due_ns) {
+        return false;
+    }
+    e->wake_ns = w->due_ns;
+    return true;
 }
 
 static bool direct_push(dmi_engine *e, dmi_queued_step *w)
@@ -162,22 +158,17 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
     dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
     bool pretended =
         (e->config.link_gbps > 0 || e->config.link_latency_us > 0) && peer != e->config.endpoints - 1;
+    if (pretended && w->due_ns == 0) {
+        still_in_flight(e, w);
+    }
     if (!slot->refused && !atomic_load(&w->inst->failed) && w->run >= 0) {
-        if (pretended && not_yet(e, e->link_free_ns)) {
-            return false;
-        }
         char *base = slot->slab < 0 ? NULL : dmi_direct_map(e, peer, slot->slab);
         if (slot->slab >= 0 && !base) {
             dmi_engine_fail(e, w->inst, DM_ERR_TRANSPORT, "cannot map memory of the receiver");
         } else {
             void *dst = slot->slab < 0 ? (void *)(uintptr_t)slot->address : (void *)(base + slot->address);
             const void *src = dmi_ref_pointer(w->inst, &w->step->ref[0]);
-            int64_t copied = 0;
-            bool all = copy_chunk(e->config.backend, w->step->desc, &w->run, &w->at, src, dst, &copied);
-            if (pretended) {
-                occupy_link(e, w, copied);
-            }
-            if (!all) {
+            if (!copy_chunk(e->config.backend, w->step->desc, &w->run, &w->at, src, dst)) {
                 return false;
             }
             w->run = -1;
@@ -185,7 +176,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
             atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
         }
     }
-    if (pretended && not_yet(e, w->due_ns)) {
+    if (pretended && still_in_flight(e, w)) {
         return false;
     }
     slot->poisoned = dmi_engine_culprit(w->inst);

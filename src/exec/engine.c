@@ -22,7 +22,7 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
     pthread_mutex_init(&e->unreported_lock, NULL);
     e->port = dmi_hub_port(config->hub, config->me);
     e->peer = calloc((size_t)config->endpoints, sizeof *e->peer);
-    e->lanes = DMI_QUEUES;
+    e->lanes = DMI_LANES;
     if (config->device || config->compute_thread) {
         e->background = e->lanes++;
     }
@@ -97,13 +97,12 @@ void dmi_engine_stop(dmi_engine *e)
 
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp)
 {
-    bool all = true; /* of lanes that are not there it names none */
-    for (int part = 0; part < DMI_STAMP_LANES && all; part += DMI_STAMP_PART) {
-        for (int i = part; i < part + DMI_STAMP_PART && dmi_stamp_names(stamp, part) && all; i++) {
-            all = atomic_load_explicit(&e->lane[i].done, memory_order_acquire) >= stamp->seq[i];
+    for (int i = 0; i < e->lanes; i++) {
+        if (atomic_load_explicit(&e->lane[i].done, memory_order_acquire) < stamp->seq[i]) {
+            return false;
         }
     }
-    return all;
+    return true;
 }
 
 dmi_stamp dmi_engine_done(const dmi_engine *e)
@@ -488,8 +487,7 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     *w = (dmi_queued_step){.step = step, .inst = inst};
     bind_waits(e, inst, step, &w->wait);
     if (waits_itself(e, step)) { /* the kernel waits for these, and starts before */
-        uint64_t before = inst->base.seq[inst->lane_of[DMI_LANE_RECV]];
-        w->arrivals = step->wait[DMI_LANE_RECV] ? before + step->wait[DMI_LANE_RECV] : 0;
+        w->arrivals = step->wait[DMI_LANE_RECV] ? inst->base.seq[DMI_LANE_RECV] + step->wait[DMI_LANE_RECV] : 0;
     }
     /* A fused product begins behind the large reductions before it (exec/gpu/kernel.c). So what it sends follows their
      * payloads, which the links would otherwise carry at the same time. */
@@ -501,7 +499,6 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     } else if (dmi_lane_receives(step->lane)) {
         w->ordinal = e->peer[step->peer].channel[dmi_step_channel(w)].granted++;
     }
-    e->transfers += !dmi_lane_computes(step->lane);
     note_use(inst, step, number, at + 1);
     assert(at + 1 == inst->base.seq[number] + step->ordinal);
     atomic_store_explicit(&lane->enqueued, at + 1, memory_order_release);
@@ -547,7 +544,7 @@ static bool enqueue_steps(dmi_engine *e)
  * needs no waits; else the next lane. */
 static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
 {
-    int last = -1, more = DMI_QUEUES + 1; /* where more compute lanes begin */
+    int last = -1, more = DMI_LANES + 1; /* where more compute lanes begin */
     if (inst->background) {
         return e->background;
     }
@@ -593,7 +590,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     inst->background = inst->plan->background && has_background(e);
     e->behind += inst->plan->background;
     for (int i = 0; i < DMI_LANES; i++) {
-        inst->lane_of[i] = dmi_lane_of_command(i, inst->command, inst->plan->in_order);
+        inst->lane_of[i] = i;
     }
     inst->lane_of[DMI_LANE_COMPUTE] = choose_compute_lane(e, inst);
     for (int i = 0; i < e->lanes; i++) {
@@ -606,7 +603,7 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
     if (inst->plan->waits && e->gpu) {
         inst->before = calloc((size_t)e->config.endpoints, sizeof *inst->before);
         for (int i = 0; inst->before && i < e->config.endpoints; i++) {
-            inst->before[i] = e->peer[i].channel[dmi_lane_channel(inst->lane_of[DMI_LANE_RECV])].granted;
+            inst->before[i] = e->peer[i].channel[0].granted;
         }
         if (!inst->before) {
             dmi_engine_fail(e, inst, DM_ERR_NOMEM, "no memory for a command");

@@ -220,14 +220,13 @@ typedef struct dmi_engine_config {
 typedef struct dmi_engine {
     dmi_engine_config config;
     dmi_port *port;
-    int lanes;                       /* in use: DMI_QUEUES, the background, and more compute lanes */
+    int lanes;                       /* in use: DMI_LANES, the background, and more compute lanes */
     int behind;                      /* commands in flight whose plan is for the background */
     int background;                  /* the lane of plans that later commands overtake; 0: there is none */
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
     uint64_t workspace_tick;
     int next_compute; /* counts the choices of the next compute lane */
     dmi_lane lane[DMI_STAMP_LANES];
-    int64_t transfers;               /* enqueued and not done; the communication thread's */
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */
@@ -243,8 +242,7 @@ typedef struct dmi_engine {
     dmi_bell background_bell;
     atomic_int stop;
     atomic_int busy, quiesced;       /* a kernel runs, or a GPU is served; neither may begin any more */
-    int64_t link_free_ns;            /* pretended link: when the last byte has gone, */
-    int link_channel;                /* and of which channel it was: the others come first now */
+    int64_t link_free_ns;            /* pretended link: when the last byte has gone */
     int64_t wake_ns;                 /* look again at this time even if nobody rings; 0: no need */
     bool awaits_feed;                /* the compute thread looks for a buffer of a feed, which rings no bell */
     atomic_int_fast64_t kernel_steps; /* for planted faults */
@@ -258,20 +256,10 @@ typedef struct dmi_engine {
     _Atomic(struct dmi_unreported *) unreported; /* failures that the port had no room for, in order */
 } dmi_engine;
 
-/* The communication thread looks again at that time at the latest. */
-static inline void dmi_engine_wake_at(dmi_engine *e, int64_t ns)
-{
-    e->wake_ns = e->wake_ns ? DMI_MIN(e->wake_ns, ns) : ns;
-}
-
-static inline int dmi_step_lane(const dmi_queued_step *w) /* of the executor */
-{
-    return w->inst->lane_of[w->step->lane];
-}
 /* Of a transfer: its channel, and that number among those of all pairs. */
 static inline int dmi_step_channel(const dmi_queued_step *w)
 {
-    return dmi_lane_channel(dmi_step_lane(w));
+    return dmi_lane_channel(w->step->lane);
 }
 static inline int dmi_engine_pair(const dmi_engine *e, int endpoint, const dmi_queued_step *w)
 {

@@ -66,7 +66,7 @@ void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, i
                                              .bytes = step->bytes,
                                              .flops = step->flops,
                                              .peer = step->peer,
-                                             .channel = (uint8_t)dmi_step_channel(w),
+                                             .channel = (uint8_t)dmi_lane_channel(step->lane),
                                              .op = (uint16_t)dmi_step_op(w),
                                              .called = dmi_step_called(w),
                                              .kind = step->kind};

@@ -18,16 +18,9 @@ static const char *const lane_names[DMI_STAMP_LANES] = {"compute",
                                                         "compute of reductions",
                                                         "send of reductions",
                                                         "receive of reductions",
-                                                        "send of large payloads",
-                                                        "receive of large payloads",
-                                                        "send 2",
-                                                        "receive 2",
-                                                        "send 3",
-                                                        "receive 3",
                                                         "background",
                                                         "compute 2",
-                                                        "compute 3",
-                                                        "compute 4"};
+                                                        "compute 3"};
 
 typedef struct writer {
     FILE *to;
@@ -237,7 +230,7 @@ void dmi_trace_put(FILE *to, const dmi_engine *e, const char *end)
     }
     free(command);
     for (int l = 0; l < DMI_STAMP_LANES; l++) {
-        bool always = l < DMI_LANE_COMPUTE_1 || l > DMI_QUEUES; /* the others where something ran */
+        bool always = l < DMI_CHANNEL_LANES || l > DMI_LANES; /* the others where something ran */
         if (l < e->lanes && (always || e->trace->track[l].count > 0)) {
             put_lane(&w, l, lane_names[l]);
         }

@@ -4,7 +4,6 @@
 
 void dmi_lane_advance(dmi_engine *e, int lane)
 {
-    e->transfers -= !dmi_lane_computes(lane);
     atomic_fetch_add_explicit(&e->lane[lane].done, 1, memory_order_release);
     atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
     if (e->thread_runs) {
@@ -29,7 +28,7 @@ static bool delayed(dmi_engine *e)
     enum { LATER_NS = 20000 };
     bool later = dmi_fault_later();
     if (later) {
-        dmi_engine_wake_at(e, dmi_now_ns() + LATER_NS);
+        e->wake_ns = dmi_now_ns() + LATER_NS;
     }
     return later;
 }
@@ -119,7 +118,7 @@ static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
     const dmi_queued_step *in = NULL;
-    for (int lane = 0; lane < DMI_QUEUES; lane++) {
+    for (int lane = 0; lane < DMI_LANES; lane++) {
         if (dmi_lane_computes(lane)) {
             continue;
         }
@@ -142,21 +141,12 @@ static void note_awaited(dmi_engine *e)
     atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
 }
 
-/* Every channel gets a look in each pass, and a large payload moves by one chunk in a look. So a small payload
- * passes a large one, and the large one still goes on. */
 bool dmi_transfers_progress(dmi_engine *e)
 {
-    bool moved = false;
-    if (e->transfers == 0) {
-        atomic_store_explicit(&e->port->now_peer, 0, memory_order_relaxed);
-        return false;
-    }
-    for (int channel = 0; channel < DMI_CHANNELS; channel++) {
-        moved = progress_recv(e, dmi_lane_receive(channel)) || moved;
-    }
-    for (int i = 0, first = e->link_channel + 1; i < DMI_CHANNELS; i++) {
-        moved = progress_send(e, dmi_lane_send((first + i) % DMI_CHANNELS)) || moved;
-    }
+    bool moved = progress_recv(e, DMI_LANE_RECV);
+    moved = progress_recv(e, DMI_LANE_RECV_1) || moved;
+    moved = progress_send(e, DMI_LANE_SEND) || moved;
+    moved = progress_send(e, DMI_LANE_SEND_1) || moved;
     if (!moved) {
         note_awaited(e);
     }

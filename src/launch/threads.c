@@ -51,7 +51,6 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_chunk = config->reduce_chunk,
-                         .large_payload = config->large_payload,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
                          .chunk = 2 << 20,
                          .file_chunk = config->file_chunk};
@@ -384,7 +383,7 @@ static void say_memory(int workers, const dmi_hub *hub)
 {
     const double gib = 1 << 30;
     double pairs = (double)hub->header->total_bytes / gib;
-    double queues = (double)workers * DMI_QUEUES * DMI_LANE_ROOM * (double)sizeof(dmi_queued_step) / gib;
+    double queues = (double)workers * DMI_LANES * DMI_LANE_ROOM * (double)sizeof(dmi_queued_step) / gib;
     if (pairs + queues > 1) {
         dmi_log(DMI_LOG_WARN,
                 "%d workers in one process: their mailboxes for one another take up to %.1f GiB, their queues up to %.1f GiB, and "

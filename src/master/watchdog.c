@@ -16,11 +16,8 @@ static bool unfinished(const dmi_session *s, const dmi_port *port)
 
 static uint64_t sum_of_progress(dmi_session *s)
 {
-    uint64_t sum = 0;
-    for (int channel = 0; channel < DMI_CHANNELS; channel++) {
-        sum += atomic_load(&s->engine.lane[dmi_lane_receive(channel)].done) +
-               atomic_load(&s->engine.lane[dmi_lane_send(channel)].done);
-    }
+    uint64_t sum =
+        atomic_load(&s->engine.lane[DMI_LANE_RECV].done) + atomic_load(&s->engine.lane[DMI_LANE_SEND].done);
     for (int i = 0; i < s->workers; i++) {
         dmi_port *port = dmi_hub_port(&s->hub, i);
         sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.steps) +

@@ -8,34 +8,17 @@
 
 #include "base/base.h"
 
-#include <assert.h>
-
-#define DMI_COMMAND_CHANNELS 3 /* that commands take in turn for their ordinary transfers */
-#define DMI_CHANNELS 5         /* of a pair: payloads of one do not queue behind those of the others */
-#define DMI_LANES 8            /* of a plan: two or three in each of its three channels */
-#define DMI_QUEUES                                                                                             \
-    12 /* of an executor for these, a SEND and a RECV lane for each further channel that commands take */
+#define DMI_CHANNELS 2 /* of a pair: payloads of one do not queue behind those of the other */
+#define DMI_LANES 6    /* of a plan: three in each channel */
 #define DMI_STAMP_LANES                                                                                        \
-    16 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
+    10 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
 typedef struct dmi_stamp {
     uint64_t seq[DMI_STAMP_LANES];
 } dmi_stamp;
-/* Most stamps name few lanes, so they are looked at four by four. */
-enum { DMI_STAMP_PART = 4 };
-static_assert(DMI_STAMP_LANES % DMI_STAMP_PART == 0, "stamps are looked at in parts");
-static inline bool dmi_stamp_names(const dmi_stamp *stamp, int from) /* one of these four lanes? */
-{
-    const uint64_t *seq = &stamp->seq[from];
-    return (seq[0] | seq[1] | seq[2] | seq[3]) != 0;
-}
 static inline void dmi_stamp_merge(dmi_stamp *into, const dmi_stamp *from)
 {
-    for (int part = 0; part < DMI_STAMP_LANES; part += DMI_STAMP_PART) {
-        if (dmi_stamp_names(from, part)) {
-            for (int i = part; i < part + DMI_STAMP_PART; i++) {
-                into->seq[i] = DMI_MAX(into->seq[i], from->seq[i]);
-            }
-        }
+    for (int i = 0; i < DMI_STAMP_LANES; i++) {
+        into->seq[i] = DMI_MAX(into->seq[i], from->seq[i]);
     }
 }
 

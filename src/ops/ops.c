@@ -9,22 +9,10 @@ const dmi_opdef dmi_ops[DMI_OPS] = {
 #undef DMI_OP
 };
 
-/* Do the command's payloads pass through a few buffers of the host? Between GPUs that are not near they do, and
- * between a GPU and the master, where all are of that kind. */
-static bool through_host(const dmi_call *call, const dmi_profile *profile)
-{
-    bool program = call->op == DMI_OP_program, alone = dmi_ops[call->op].attributes & DMI_ALONE && !program;
-    return profile->gpu && (alone || !dmi_profile_near(profile));
-}
-
 dm_status dmi_plan_make(const dmi_call *call, const dmi_profile *profile, int me, dmi_plan **out)
 {
     assert(call->op >= 0 && call->op < DMI_OPS);
-    dm_status status = dmi_plan_make_by(dmi_ops[call->op].plan, dmi_call_name(call), call, profile, me, out);
-    if (status == DM_OK) {
-        (*out)->in_order = through_host(call, profile);
-    }
-    return status;
+    return dmi_plan_make_by(dmi_ops[call->op].plan, dmi_call_name(call), call, profile, me, out);
 }
 
 const char *dmi_operand_name(const dmi_call *call, int i)

@@ -97,30 +97,18 @@ dmi_ref dmi_ref_operand(int operand, int mode)
     return (dmi_ref){.kind = DMI_REF_OPERAND, .mode = (uint8_t)mode, .index = (uint16_t)operand};
 }
 
+static int lane_of(const dmi_builder *b, int lane)
+{
+    return b->channel * DMI_CHANNEL_LANES + lane;
+}
+
 void dmi_build_channel(dmi_builder *b, int channel)
 {
-    assert(channel != DMI_CHANNEL_LARGE); /* channel_of chooses that */
     if (channel != b->channel) { /* paced pushes of the other count its own payloads */
         b->channel = channel;
-        b->before_round = b->large_before_round = 0;
+        b->before_round = 0;
         b->pushed = false;
     }
-}
-
-/* Do payloads between these go through a few buffers, which all of them share in order? */
-static bool through_buffers(const dmi_builder *b, int peer)
-{
-    const dmi_profile *p = b->profile;
-    return p->gpu &&
-           (peer >= p->workers || b->me >= p->workers || (p->host_of && p->host_of[peer] != p->host_of[b->me]));
-}
-
-/* The channel of a payload. Both ends know its size, so they choose alike. */
-static int channel_of(const dmi_builder *b, int peer, int64_t bytes)
-{
-    int64_t least = b->profile->large_payload;
-    bool large = least > 0 && bytes >= least && b->channel == 0 && !b->one_lane && !through_buffers(b, peer);
-    return large ? DMI_CHANNEL_LARGE : b->channel;
 }
 
 /* After out-of-memory geometries may be incomplete, so nothing reads them. */
@@ -194,8 +182,9 @@ static void one_chunk(void *context, const dmi_copy *geometry)
 static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
 {
     const dmi_profile *profile = p.b->profile;
-    bool workers = p.peer < profile->workers && p.b->me < profile->workers;
-    if (!workers || !through_buffers(p.b, p.peer) || p.b->failed) {
+    bool far = profile->gpu && profile->host_of && p.peer < profile->workers && p.b->me < profile->workers &&
+               profile->host_of[p.peer] != profile->host_of[p.b->me];
+    if (!far || p.b->failed) {
         one_chunk(&p, geometry);
         return p.last;
     }
@@ -212,8 +201,7 @@ static dmi_step *in_chunks(chunks p, const dmi_copy *geometry)
 void dmi_build_round(dmi_builder *b)
 {
     if (b->pushed) {
-        b->before_round = b->plan->lane_steps[dmi_lane_receive(b->channel)];
-        b->large_before_round = b->channel == 0 ? b->plan->lane_steps[DMI_LANE_RECV_2] : 0;
+        b->before_round = b->plan->lane_steps[lane_of(b, DMI_LANE_RECV)];
         b->pushed = false;
     }
 }
@@ -224,17 +212,15 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    int64_t bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
-    dmi_step *step = new_step(b, DMI_STEP_PUSH, dmi_lane_send(channel_of(b, peer, bytes)), 1, after);
+    dmi_step *step = new_step(b, DMI_STEP_PUSH, lane_of(b, DMI_LANE_SEND), 1, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
-    step->bytes = bytes;
+    step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
     if (b->profile->pace_bytes > 0 && step->bytes >= b->profile->pace_bytes) {
-        uint32_t *wait = &step->wait[dmi_lane_receive(b->channel)], *large = &step->wait[DMI_LANE_RECV_2];
+        uint32_t *wait = &step->wait[lane_of(b, DMI_LANE_RECV)];
         *wait = DMI_MAX(*wait, b->before_round);
-        *large = DMI_MAX(*large, b->large_before_round);
         b->pushed = true;
     }
     b->plan->bytes_sent += step->bytes;
@@ -254,11 +240,10 @@ static dmi_step *expect_of(dmi_builder *b, int peer, int nref, dmi_ref dst, cons
         return scrap(b);
     }
     assert(peer != b->me && geometry->src_dtype == geometry->dst_dtype && geometry->count > 0);
-    int64_t bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
-    dmi_step *step = new_step(b, DMI_STEP_EXPECT, dmi_lane_receive(channel_of(b, peer, bytes)), nref, after);
+    dmi_step *step = new_step(b, DMI_STEP_EXPECT, lane_of(b, DMI_LANE_RECV), nref, after);
     step->peer = peer;
     step->desc = keep(b, geometry, sizeof *geometry);
-    step->bytes = bytes;
+    step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
     step->ref[0] = dst;
     step->ref[0].mode = DMI_WRITE;
     b->plan->bytes_received += step->bytes;
@@ -316,8 +301,7 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
     int64_t workspace = dmi_kernel_workspace(kernel, desc, &b->profile->facts);
     int total = nref + (workspace > 0);
     assert(total <= DMI_MAX_REFS && size == dmi_kernels[kernel].desc_bytes);
-    int lane = b->channel == 0 ? DMI_LANE_COMPUTE : DMI_LANE_COMPUTE_1;
-    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, lane, total, after);
+    dmi_step *step = new_step(b, DMI_STEP_KERNEL + kernel, lane_of(b, DMI_LANE_COMPUTE), total, after);
     step->desc = keep(b, desc, size);
     b->plan->waits = b->plan->waits || dmi_kernels[kernel].traits & DMI_TRAIT_WAITS;
     step->workspace = workspace;

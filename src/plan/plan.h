@@ -1,17 +1,14 @@
 /* A plan: everything one worker will do for one command, decided before anything is done.
  *
- * A plan is a list of steps on three kinds of lanes. A lane takes its steps in order; steps of different lanes run at
- * once unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
- *   COMPUTE  kernels and file transfers on this worker's memory
- *   SEND     PUSH: a payload to a peer; starts when the peer has granted a destination; done when the source may
- *            change
- *   RECV     EXPECT: grants a destination to the peer once its own waits are met (nobody uses that memory any
- *            more); done when the payload has arrived. Grants run ahead; steps finish in order.
- * Large reductions have lanes of their own (channel 1), so that what comes after them need not wait for their
- * transfers. Other large payloads have a SEND and a RECV lane of their own (channel 2), so that small ones need not
- * wait for them. All else is on channel 0.
- * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel: every plan function
- * walks the pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
+ * A plan is a list of steps on three lanes, twice. A lane takes its steps in order; steps of different lanes
+ * run at once unless one waits for the other. Every wait is "that lane has finished its first n steps of this
+ * plan". COMPUTE  kernels and file transfers on this worker's memory SEND     PUSH: a payload to a peer; starts
+ * when the peer has granted a destination; done when the source may change RECV     EXPECT: grants a
+ * destination to the peer once its own waits are met (nobody uses that memory any more); done when the payload
+ * has arrived. Grants run ahead; steps finish in order. Large reductions have lanes of their own (channel 1),
+ * so that what comes after them need not wait for their transfers. All others are on channel 0. The k-th PUSH
+ * of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel: every plan function walks
+ * the pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
  * between commands only through this worker's own memory, so that no third worker is ever asked. */
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
@@ -25,57 +22,25 @@
 #include <stdatomic.h>
 
 enum { DMI_MAX_OPERANDS = 12, DMI_OPERAND_NAME = 15 /* bytes of a name of an operand, with its end */ };
-/* DMI_LANES of pool.h. Each channel has lanes of its own: a step there does not queue behind others. */
-enum {
-    DMI_LANE_COMPUTE,
-    DMI_LANE_SEND,
-    DMI_LANE_RECV,
-    DMI_LANE_COMPUTE_1,
-    DMI_LANE_SEND_1,
-    DMI_LANE_RECV_1,
-    DMI_LANE_SEND_2,
-    DMI_LANE_RECV_2
-};
-enum { DMI_CHANNEL_LARGE = 2 }; /* of large payloads: kernels that wait for them are on channel 0 */
-/* A plan has three channels. An executor has more, with SEND and RECV alone (dmi_lane_of_command). */
-static inline int dmi_lane_channel(int lane)
+/* DMI_LANES of pool.h. Channel 1 has lanes of its own: a step there does not queue behind others. */
+enum { DMI_LANE_COMPUTE, DMI_LANE_SEND, DMI_LANE_RECV, DMI_LANE_COMPUTE_1, DMI_LANE_SEND_1, DMI_LANE_RECV_1 };
+enum { DMI_CHANNEL_LANES = DMI_LANES / DMI_CHANNELS };
+static inline int dmi_lane_channel(int lane) /* of a plan's lane */
 {
-    return lane < DMI_LANE_SEND_2 ? lane / DMI_LANE_COMPUTE_1
-                                  : DMI_CHANNEL_LARGE + (lane - DMI_LANE_SEND_2) / 2;
+    return lane / DMI_CHANNEL_LANES;
 }
-static inline int dmi_lane_send(int channel)
-{
-    return channel < DMI_CHANNEL_LARGE ? channel * DMI_LANE_COMPUTE_1 + DMI_LANE_SEND
-                                       : DMI_LANE_SEND_2 + 2 * (channel - DMI_CHANNEL_LARGE);
-}
-static inline int dmi_lane_receive(int channel)
-{
-    return dmi_lane_send(channel) + 1;
-}
-/* What steps of an executor's lane are: its first DMI_LANES are as a plan's, those from DMI_QUEUES compute. */
+/* What steps of an executor's lane are: its first DMI_LANES are as a plan's, the others compute. */
 static inline bool dmi_lane_sends(int lane)
 {
-    return lane < DMI_QUEUES && lane == dmi_lane_send(dmi_lane_channel(lane));
+    return lane == DMI_LANE_SEND || lane == DMI_LANE_SEND_1;
 }
 static inline bool dmi_lane_receives(int lane)
 {
-    return lane < DMI_QUEUES && lane == dmi_lane_receive(dmi_lane_channel(lane));
+    return lane == DMI_LANE_RECV || lane == DMI_LANE_RECV_1;
 }
 static inline bool dmi_lane_computes(int lane)
 {
     return !dmi_lane_sends(lane) && !dmi_lane_receives(lane);
-}
-
-/* The executor's lane for a lane of a command's plan. Commands take channels in turn for what is on the plan's
- * channel 0, so that the transfers of a command do not queue behind those of the one before. in_order: of the
- * plan. */
-static inline int dmi_lane_of_command(int lane, uint64_t command, bool in_order)
-{
-    int turn = in_order ? 0 : (int)(command % DMI_COMMAND_CHANNELS);
-    return turn == 0               ? lane
-           : lane == DMI_LANE_SEND ? dmi_lane_send(DMI_CHANNEL_LARGE + turn)
-           : lane == DMI_LANE_RECV ? dmi_lane_receive(DMI_CHANNEL_LARGE + turn)
-                                   : lane;
 }
 
 /* An array or view as an op sees it. */
@@ -153,7 +118,6 @@ typedef struct dmi_profile {
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     int64_t pace_bytes;      /* pushes of at least so much are paced (dmi_build_round); 0: none */
-    int64_t large_payload;   /* payloads of at least so much have lanes of their own; 0: none */
     int64_t chunk;           /* most bytes at once of data that goes through staging memory of the host */
     int64_t file_chunk;      /* on GPUs: most bytes of a file at once */
     dmi_device_facts facts;
@@ -161,8 +125,6 @@ typedef struct dmi_profile {
     const int *host_of; /* [workers] or NULL: one host. On a GPU, payloads between two hosts go in chunks too */
     int64_t gpu_chunk; /* most bytes of such a chunk, if more than `chunk`: it does not pass through the host */
 } dmi_profile;
-/* Do all workers reach each other's memory, or have no device? */
-bool dmi_profile_near(const dmi_profile *profile);
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
 typedef struct dmi_ref {
@@ -233,8 +195,7 @@ typedef struct dmi_plan {
     const uint16_t *op;  /* [calls] their ops; NULL: none */
     const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
-    bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
-    bool in_order; /* its transfers do not pass those of other such commands; the same at all endpoints */
+    bool waits;           /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;
     /* [noperand] or NULL: whatever part of its memory the operand is, all of it is touched: on GPUs, functions
      * of the user get a copy of it, which goes back as a whole */
@@ -274,12 +235,10 @@ typedef struct dmi_builder {
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
     const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
-    int channel;          /* of the steps that come next: on its lanes, but for large payloads of channel 0 */
-    bool one_lane;        /* large payloads too: a kernel counts the arrivals of a lane */
+    int channel;          /* of the steps that come next: on its lanes */
     bool pushed;           /* in this round, a paced push */
     int kernel_work[DMI_CHANNELS]; /* workspace that kernels asked for, from 1; 0: none */
-    /* EXPECTs of the channel, and of large payloads, up to the end of the last round with such a push */
-    uint32_t before_round, large_before_round;
+    uint32_t before_round;         /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
     dmi_ref scrap_ref[DMI_MAX_REFS];
 } dmi_builder;

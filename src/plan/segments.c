@@ -100,7 +100,8 @@ bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi
     return direct - scatter > payload * (holders + 3);
 }
 
-bool dmi_profile_near(const dmi_profile *profile)
+/* Do all workers reach each other's memory, or have no device? */
+static bool all_near(const dmi_profile *profile)
 {
     bool near = true;
     for (int w = 1; w < profile->workers && profile->gpu && profile->host_of; w++) {
@@ -113,7 +114,7 @@ int dmi_reduction_channel(const dmi_profile *profile, const dmi_desc *out, const
 {
     enum { LARGE = 256 << 10 };
     double least = profile->reduce_chunk > 0 ? (double)profile->reduce_chunk : LARGE;
-    return load->senders > 1 && part_elements(out) * (double)load->bytes >= least && dmi_profile_near(profile);
+    return load->senders > 1 && part_elements(out) * (double)load->bytes >= least && all_near(profile);
 }
 
 static bool hold_the_same(const dmi_layout *layout, int a, int b)

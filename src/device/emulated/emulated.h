@@ -9,7 +9,6 @@
  *   DMATH_EMULATED_GPU_MEMORY  bytes that a process may have of each (2G)
  *   DMATH_EMULATED_DELAY_US    every operation first sleeps at random, up to so long (0)
  *   DMATH_EMULATED_KERNEL_US   every kernel takes so long, and what it needs (0)
- *   DMATH_EMULATED_COPY_US     every copy takes so long for each MiB, and what it needs (0)
  *   DMATH_EMULATED_BUS_IDS     their PCI addresses, with commas between them (they have none)
  *   DMATH_EMULATED_RANGES      a file: ranges for a profiler are appended to it (none)
  *   DMATH_EMULATED_CUDA_MPI    0: the MPI library says that it takes no memory of devices (1: it does) */
@@ -24,7 +23,7 @@ enum { DMI_EMU_DEVICES = 64 };
 
 typedef struct dmi_emu_settings {
     int devices;
-    int64_t memory_bytes, delay_us, kernel_us, copy_us;
+    int64_t memory_bytes, delay_us, kernel_us;
 } dmi_emu_settings;
 dmi_emu_settings dmi_emu_settings_read(void);
 int dmi_emu_current(void); /* device of the calling thread */
@@ -57,7 +56,6 @@ typedef struct dmi_emu_mark {
 void dmi_emu_put(dmi_emu_stream *s, dmi_emu_op *op);
 int dmi_emu_device_of(const dmi_emu_stream *s);
 void dmi_emu_kernel_time(const dmi_emu_stream *s); /* sleeps as long as a kernel takes at least */
-void dmi_emu_copy_time(const dmi_emu_stream *s, int64_t bytes); /* the same for a copy */
 /* Puts a mark on the stream; NULL: no memory. The caller has a reference. */
 dmi_emu_mark *dmi_emu_mark_put(dmi_emu_stream *s);
 void dmi_emu_mark_unref(dmi_emu_mark *mark); /* NULL is fine */

@@ -19,7 +19,7 @@ struct dmi_emu_stream {
     pthread_cond_t more;
     dmi_emu_op *first, **last;
     int device;
-    int64_t delay_us, kernel_us, copy_us;
+    int64_t delay_us, kernel_us;
     uint64_t random;
     atomic_int busy;             /* does an operation, other than to wait */
     bool abandoned;              /* of the thread alone: what remains is dropped */
@@ -45,11 +45,6 @@ static void sleep_us(int64_t us)
 void dmi_emu_kernel_time(const dmi_emu_stream *s)
 {
     sleep_us(s->kernel_us);
-}
-
-void dmi_emu_copy_time(const dmi_emu_stream *s, int64_t bytes)
-{
-    sleep_us((int64_t)((double)bytes / (1 << 20) * (double)s->copy_us));
 }
 
 static void delay(dmi_emu_stream *s)
@@ -222,7 +217,6 @@ dm_status dmi_cu_stream_create(dmi_stream *out)
     dmi_emu_settings settings = dmi_emu_settings_read();
     s->delay_us = settings.delay_us;
     s->kernel_us = settings.kernel_us;
-    s->copy_us = settings.copy_us;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->more, NULL);
     pthread_mutex_lock(&all.lock);

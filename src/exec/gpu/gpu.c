@@ -28,7 +28,7 @@ static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
  * is announced: see gpu.h. */
 static bool send_direct(dmi_engine *e, dmi_queued_step *w)
 {
-    int peer = w->step->peer, lane = dmi_step_lane(w);
+    int peer = w->step->peer, lane = w->step->lane;
     dmi_port *port = dmi_hub_port(e->config.hub, peer);
     dmi_mailbox *box = dmi_box_to(e, w);
     if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
@@ -248,7 +248,7 @@ static bool settle_lane(dmi_engine *e, int number)
     bool moved = false;
     for (; done < end; done++) {
         dmi_queued_step *w = dmi_lane_slot(lane, done);
-        bool came = atomic_load(&e->lane[w->inst->lane_of[DMI_LANE_RECV]].done) >= w->arrivals;
+        bool came = atomic_load(&e->lane[DMI_LANE_RECV].done) >= w->arrivals;
         if (!finished(e, number, w, done + 1) || !came || !dmi_engine_reached(e, &w->wait)) {
             break;
         }
@@ -283,7 +283,7 @@ static bool in_flight(const dmi_engine *e)
 static void note_awaited(dmi_engine *e)
 {
     int awaited = 0;
-    for (int lane = 0; lane < DMI_QUEUES; lane++) {
+    for (int lane = 0; lane < DMI_LANES; lane++) {
         uint64_t done = atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed);
         if (!dmi_lane_computes(lane) &&
             done < atomic_load_explicit(&e->lane[lane].enqueued, memory_order_relaxed)) {
@@ -295,10 +295,8 @@ static void note_awaited(dmi_engine *e)
 
 bool dmi_gpu_progress(dmi_engine *e)
 {
-    bool moved = false;
-    for (int channel = 0; channel < DMI_CHANNELS; channel++) {
-        moved = issue_recv(e, dmi_lane_receive(channel)) || moved;
-    }
+    bool moved = issue_recv(e, DMI_LANE_RECV);
+    moved = issue_recv(e, DMI_LANE_RECV_1) || moved;
     for (int lane = 0; lane < e->lanes; lane++) {
         moved = (dmi_lane_sends(lane)      ? issue_send(e, lane)
                  : dmi_lane_computes(lane) ? issue_compute(e, lane)

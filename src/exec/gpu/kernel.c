@@ -83,13 +83,11 @@ static dm_status fused_step(dmi_engine *e, int lane, dmi_queued_step *w)
     const dmi_fused_gemm *d = w->step->desc;
     dmi_arrival arrival[DMI_FUSED_MOST];
     dmi_stamp last = {{0}};
-    int channel = dmi_lane_channel(w->inst->lane_of[DMI_LANE_RECV]);
     for (int i = 0; i < d->chunks; i++) {
         int peer = d->chunk[i].peer;
         uint64_t ordinal = w->inst->before[peer] + d->chunk[i].nth;
-        bool here = e->peer[peer].channel[channel].retired >= ordinal;
-        uint32_t *counter = &g->arrived[channel * e->config.endpoints + peer];
-        arrival[i] = (dmi_arrival){.counter = here ? NULL : counter, .value = dmi_gpu_value(ordinal)};
+        bool here = e->peer[peer].channel[0].retired >= ordinal;
+        arrival[i] = (dmi_arrival){.counter = here ? NULL : &g->arrived[peer], .value = dmi_gpu_value(ordinal)};
     }
     for (int i = 0; i < e->lanes; i++) {
         last.seq[i] = dmi_lane_computes(i) ? g->issued[i] : 0;
@@ -165,7 +163,7 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
     if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_HOST) {
         return w->step->kind == DMI_STEP(task) ? dmi_gpu_issue_task(e, lane, w) : dmi_gpu_issue_file(e, lane, w);
     }
-    if (w->arrivals > e->gpu->issued[w->inst->lane_of[DMI_LANE_RECV]]) { /* they must be in flight */
+    if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be in flight */
         return false;
     }
     /* It leaves no room for other kernels, so a reduction before it that has yet to add up would end after it. */

@@ -6,8 +6,6 @@
 #include "exec/gpu/parts.h"
 #include "kernels/direct.h"
 
-#include <assert.h>
-
 dmi_staged *dmi_gpu_packed_next(dmi_staging *s)
 {
     dmi_staged *buffer = &s->buffer[s->tail % STAGED];
@@ -20,7 +18,6 @@ dmi_staged *dmi_gpu_packed_next(dmi_staging *s)
 
 void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w, int state)
 {
-    assert(dmi_step_channel(w) == 0); /* one order for all that pass through (dmi_plan.in_order) */
     buffer->work = w;
     buffer->state = state;
     w->staged = buffer;

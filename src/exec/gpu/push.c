@@ -43,7 +43,7 @@ bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst
  * (dmi_push). As with a copy, the payload is announced when the kernel has been launched. */
 static dm_status push_small(dmi_engine *e, const dmi_queued_step *w, dmi_push *p)
 {
-    dmi_queue *queue = e->gpu->queue[dmi_step_lane(w)];
+    dmi_queue *queue = e->gpu->queue[w->step->lane];
     p->counter = dmi_gpu_arrived_at(e, w);
     p->value = dmi_gpu_number(e, w->ordinal + 1);
     dmi_cuda_push(queue, p);
@@ -52,7 +52,7 @@ static dm_status push_small(dmi_engine *e, const dmi_queued_step *w, dmi_push *p
 
 static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified)
 {
-    dmi_queue *queue = e->gpu->queue[dmi_step_lane(w)];
+    dmi_queue *queue = e->gpu->queue[w->step->lane];
     const dmi_copy *c = w->step->desc;
     char *from = dmi_ref_pointer(w->inst, &w->step->ref[0]);
     int64_t elem = dmi_dtype_bytes(c->src_dtype), src, dst, v[4];
@@ -73,11 +73,11 @@ static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *n
 
 dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified)
 {
-    e->gpu->queue[dmi_step_lane(w)]->device_run =
+    e->gpu->queue[w->step->lane]->device_run =
         dmi_gpu_runs(e, w, w->step->desc); /* which may have to be made */
     *notified = false;
-    dm_status status = dmi_gpu_work_begin(e, dmi_step_lane(w));
-    status = dmi_gpu_work_end(e, dmi_step_lane(w), w, status == DM_OK ? push(e, w, to, notified) : status);
+    dm_status status = dmi_gpu_work_begin(e, w->step->lane);
+    status = dmi_gpu_work_end(e, w->step->lane, w, status == DM_OK ? push(e, w, to, notified) : status);
     *notified = *notified && status == DM_OK;
     return status;
 }

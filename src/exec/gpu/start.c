@@ -14,10 +14,7 @@ static dm_status make_streams(dmi_engine *e)
     dmi_gpu *g = e->gpu;
     dm_status status = DM_OK;
     for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
-        if (dmi_lane_receives(lane) && lane != DMI_LANE_RECV) { /* the senders' streams do all of it */
-            continue;
-        }
-        bool compute = dmi_lane_computes(lane), pushes = dmi_lane_sends(lane) && e->config.push_kernel > 0;
+        bool compute = dmi_lane_computes(lane), pushes = lane == DMI_LANE_SEND && e->config.push_kernel > 0;
         status = dmi_cuda_queue_create(g->device, &g->queue[lane]);
         if (status == DM_OK) {
             g->queue[lane]->compile = e->config.map_compile;

@@ -316,7 +316,6 @@ void dmi_fused_plan(dmi_product *p)
     if (b->failed) {
         return;
     }
-    b->one_lane = true; /* the kernel counts the payloads of each worker */
     memset(g.received, 0, (size_t)b->profile->workers * sizeof *g.received);
     for (int o = 0; o < 2 && g.c.count > 0; o++) {
         if (dmi_product_gathered_in_place(p, o, b->me, &g.c, &at)) {
