@@ -76,8 +76,7 @@ static uint64_t mix(uint64_t h, const dmi_run_step *s)
 
 static bool channel_pairs(const dmi_run_end *end, int ends, int channel, dmi_sim_report *report)
 {
-    int send = channel * DMI_CHANNEL_LANES + DMI_LANE_SEND,
-        receive = channel * DMI_CHANNEL_LANES + DMI_LANE_RECV;
+    int send = channel * DMI_CHANNEL_LANES + DMI_LANE_SEND, receive = channel * DMI_CHANNEL_LANES + DMI_LANE_RECV;
     size_t pairs = (size_t)ends * (size_t)ends;
     uint64_t *pushed = calloc(2 * pairs, sizeof *pushed), *expected = pushed ? pushed + pairs : NULL;
     if (!pushed) {

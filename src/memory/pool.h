@@ -8,8 +8,8 @@
 
 #include "base/base.h"
 
-#define DMI_CHANNELS 2 /* of a pair: payloads of one do not queue behind those of the other */
-#define DMI_LANES 6    /* of a plan: three in each channel */
+#define DMI_CHANNELS 2    /* of a pair: payloads of one do not queue behind those of the other */
+#define DMI_LANES 6       /* of a plan: three in each channel */
 #define DMI_STAMP_LANES                                                                                        \
     10 /* of an executor: a worker with a GPU runs plans on several compute lanes; one for background */
 typedef struct dmi_stamp {

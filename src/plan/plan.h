@@ -1,14 +1,16 @@
 /* A plan: everything one worker will do for one command, decided before anything is done.
  *
- * A plan is a list of steps on three lanes, twice. A lane takes its steps in order; steps of different lanes
- * run at once unless one waits for the other. Every wait is "that lane has finished its first n steps of this
- * plan". COMPUTE  kernels and file transfers on this worker's memory SEND     PUSH: a payload to a peer; starts
- * when the peer has granted a destination; done when the source may change RECV     EXPECT: grants a
- * destination to the peer once its own waits are met (nobody uses that memory any more); done when the payload
- * has arrived. Grants run ahead; steps finish in order. Large reductions have lanes of their own (channel 1),
- * so that what comes after them need not wait for their transfers. All others are on channel 0. The k-th PUSH
- * of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel: every plan function walks
- * the pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
+ * A plan is a list of steps on three lanes, twice. A lane takes its steps in order; steps of different lanes run at
+ * once unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
+ *   COMPUTE  kernels and file transfers on this worker's memory
+ *   SEND     PUSH: a payload to a peer; starts when the peer has granted a destination; done when the source may
+ *            change
+ *   RECV     EXPECT: grants a destination to the peer once its own waits are met (nobody uses that memory any
+ *            more); done when the payload has arrived. Grants run ahead; steps finish in order.
+ * Large reductions have lanes of their own (channel 1), so that what comes after them need not wait for their
+ * transfers. All others are on channel 0.
+ * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel: every plan function
+ * walks the pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
  * between commands only through this worker's own memory, so that no third worker is ever asked. */
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
@@ -195,7 +197,7 @@ typedef struct dmi_plan {
     const uint16_t *op;  /* [calls] their ops; NULL: none */
     const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
-    bool waits;           /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
+    bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;
     /* [noperand] or NULL: whatever part of its memory the operand is, all of it is touched: on GPUs, functions
      * of the user get a copy of it, which goes back as a whole */
@@ -235,10 +237,10 @@ typedef struct dmi_builder {
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
     const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
-    int channel;          /* of the steps that come next: on its lanes */
+    int channel;           /* of the steps that come next: on its lanes */
     bool pushed;           /* in this round, a paced push */
     int kernel_work[DMI_CHANNELS]; /* workspace that kernels asked for, from 1; 0: none */
-    uint32_t before_round;         /* EXPECTs up to the end of the last round with such a push */
+    uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
     dmi_ref scrap_ref[DMI_MAX_REFS];
 } dmi_builder;

@@ -73,8 +73,7 @@ static dm_status push(dmi_engine *e, const dmi_queued_step *w, void *to, bool *n
 
 dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified)
 {
-    e->gpu->queue[w->step->lane]->device_run =
-        dmi_gpu_runs(e, w, w->step->desc); /* which may have to be made */
+    e->gpu->queue[w->step->lane]->device_run = dmi_gpu_runs(e, w, w->step->desc); /* which may have to be made */
     *notified = false;
     dm_status status = dmi_gpu_work_begin(e, w->step->lane);
     status = dmi_gpu_work_end(e, w->step->lane, w, status == DM_OK ? push(e, w, to, notified) : status);
