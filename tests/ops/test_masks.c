@@ -1,4 +1,4 @@
-/* one_hot, meshgrid, diagonals, compress, nonzero, repeat against loops over indices */
+/* one_hot, meshgrid, diagonals, compress, repeat against loops over indices */
 #include "support/cases.h"
 
 #include <dmath/index.h>
@@ -130,42 +130,6 @@ static void compress_case(dmt_case *c)
     dmt_operand_unchanged(c, m);
 }
 
-static void nonzero_case(dmt_case *c)
-{
-    int64_t shape[DM_MAX_DIMS], index[DM_MAX_DIMS] = {0}, found = 0;
-    int ndim = (int)dmt_int(&c->random, 1, 4), percent = (int)dmt_int(&c->random, 0, 100);
-    char text[400];
-    dm_array out[DM_MAX_DIMS];
-    dmt_host *want[DM_MAX_DIMS];
-    dmt_shape_random(c, ndim, 2000, shape);
-    dmt_host *h = random_host(c, dmt_dtype_random(c), ndim, shape);
-    for (int64_t i = 0; i < h->count; i++) {
-        h->v[i] = dmt_chance(&c->random, percent)                        ? h->v[i]
-                  : dmt_is_float(h->dtype) && dmt_chance(&c->random, 50) ? -0.0L
-                                                                         : 0;
-        found += h->v[i] != 0; /* NaN is not 0 */
-    }
-    for (int d = 0; d < ndim; d++) {
-        want[d] = dmt_host_make(&c->scratch, DM_I64, 1, &found);
-    }
-    for (int64_t i = 0, k = 0; i < h->count; i++) {
-        for (int d = 0; d < ndim && h->v[i] != 0; d++) {
-            want[d]->v[k] = (long double)index[d];
-        }
-        k += h->v[i] != 0;
-        dmt_next(ndim, shape, index);
-    }
-    dmt_operand *x = dmt_operand_make(c, "x", h, 0);
-    DMT_OK(c, dm_nonzero(c->session, x->array, ndim, out));
-    for (int d = 0; d < ndim; d++) {
-        if (!dmt_host_same(dmt_read(c, out[d], DM_I64, 1, &found), want[d], text, sizeof text)) {
-            dmt_fail(c, "dim %d: %s", d, text);
-        }
-        DMT_OK(c, dm_array_destroy(c->session, out[d]));
-    }
-    dmt_operand_unchanged(c, x);
-}
-
 static void repeat_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS], wide[DM_MAX_DIMS], index[DM_MAX_DIMS] = {0}, from[DM_MAX_DIMS],
@@ -204,13 +168,12 @@ TEST(one_hot, 200)
 TEST(meshgrid, 200)
 TEST(diagonal, 300)
 TEST(compress, 250)
-TEST(nonzero, 250)
 TEST(repeat, 200)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_hot),  cmocka_unit_test(test_meshgrid),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_hot), cmocka_unit_test(test_meshgrid),
                                        cmocka_unit_test(test_diagonal), cmocka_unit_test(test_compress),
-                                       cmocka_unit_test(test_nonzero),  cmocka_unit_test(test_repeat)};
+                                       cmocka_unit_test(test_repeat)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -1,5 +1,5 @@
-/* Indices of elements that are not zero, of arrays long enough for all ways of listing them; dm_nonzero of
- * short ones is in test_masks.c. */
+/* Indices of elements that are not zero: of short arrays, and of arrays long enough for all ways of listing
+ * them. */
 #include "support/cases.h"
 
 #include <dmath/index.h>
@@ -19,15 +19,58 @@ static void set_values(dmt_case *c, dmt_host *h)
     }
 }
 
-static void nonzero_case(dmt_case *c)
+/* dm_nonzero of an array of these values, against a loop over its indices. */
+static void check(dmt_case *c, dmt_host *h)
 {
-    enum { MOST = 12000 };
-    int64_t shape[DM_MAX_DIMS], index[DM_MAX_DIMS] = {0}, found = 0;
-    int ndim = (int)dmt_int(&c->random, 1, 3);
+    const int ndim = h->ndim;
+    int64_t index[DM_MAX_DIMS] = {0}, found = 0;
     char text[400];
     dm_array out[DM_MAX_DIMS];
     dmt_host *want[DM_MAX_DIMS];
-    int64_t left = MOST;
+    for (int64_t i = 0; i < h->count; i++) {
+        found += h->v[i] != 0; /* NaN is not 0 */
+    }
+    for (int d = 0; d < ndim; d++) {
+        want[d] = dmt_host_make(&c->scratch, DM_I64, 1, &found);
+    }
+    for (int64_t i = 0, k = 0; i < h->count; i++) {
+        for (int d = 0; d < ndim && h->v[i] != 0; d++) {
+            want[d]->v[k] = (long double)index[d];
+        }
+        k += h->v[i] != 0;
+        dmt_next(ndim, h->shape, index);
+    }
+    dmt_operand *x = dmt_operand_make(c, "x", h, 0);
+    DMT_OK(c, dm_nonzero(c->session, x->array, ndim, out));
+    for (int d = 0; d < ndim; d++) {
+        if (!dmt_host_same(dmt_read(c, out[d], DM_I64, 1, &found), want[d], text, sizeof text)) {
+            dmt_fail(c, "dim %d: %s", d, text);
+        }
+        DMT_OK(c, dm_array_destroy(c->session, out[d]));
+    }
+    dmt_operand_unchanged(c, x);
+}
+
+static void short_case(dmt_case *c)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 1, 4), percent = (int)dmt_int(&c->random, 0, 100);
+    dmt_shape_random(c, ndim, 2000, shape);
+    dmt_host *h = dmt_host_make(&c->scratch, dmt_dtype_random(c), ndim, shape);
+    dmt_host_random(h, &c->random, DMT_ODD);
+    for (int64_t i = 0; i < h->count; i++) {
+        h->v[i] = dmt_chance(&c->random, percent)                        ? h->v[i]
+                  : dmt_is_float(h->dtype) && dmt_chance(&c->random, 50) ? -0.0L
+                                                                         : 0;
+    }
+    check(c, h);
+}
+
+static void long_case(dmt_case *c)
+{
+    enum { MOST = 12000 };
+    int64_t shape[DM_MAX_DIMS], left = MOST;
+    int ndim = (int)dmt_int(&c->random, 1, 3);
     for (int d = 0; d < ndim; d++) {
         shape[d] = dmt_int(&c->random, d > 0 || dmt_chance(&c->random, 95), left > 0 ? left : 1);
         left /= shape[d] + 1;
@@ -39,28 +82,7 @@ static void nonzero_case(dmt_case *c)
     }
     dmt_host *h = dmt_host_make(&c->scratch, dmt_dtype_random(c), ndim, shape);
     set_values(c, h);
-    for (int64_t i = 0; i < h->count; i++) {
-        found += h->v[i] != 0;
-    }
-    for (int d = 0; d < ndim; d++) {
-        want[d] = dmt_host_make(&c->scratch, DM_I64, 1, &found);
-    }
-    for (int64_t i = 0, k = 0; i < h->count; i++) {
-        for (int d = 0; d < ndim && h->v[i] != 0; d++) {
-            want[d]->v[k] = (long double)index[d];
-        }
-        k += h->v[i] != 0;
-        dmt_next(ndim, shape, index);
-    }
-    dmt_operand *x = dmt_operand_make(c, "x", h, 0);
-    DMT_OK(c, dm_nonzero(c->session, x->array, ndim, out));
-    for (int d = 0; d < ndim; d++) {
-        if (!dmt_host_same(dmt_read(c, out[d], DM_I64, 1, &found), want[d], text, sizeof text)) {
-            dmt_fail(c, "dim %d: %s", d, text);
-        }
-        DMT_OK(c, dm_array_destroy(c->session, out[d]));
-    }
-    dmt_operand_unchanged(c, x);
+    check(c, h);
 }
 
 /* Complex numbers: one part is enough, and -0 is none. */
@@ -104,7 +126,8 @@ static void test_nonzero(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "nonzero, complex", .cases = 30, .fn = complex_case});
-    dmt_run(&(dmt_suite){.name = "nonzero, long", .cases = 160, .fn = nonzero_case});
+    dmt_run(&(dmt_suite){.name = "nonzero", .cases = 250, .fn = short_case});
+    dmt_run(&(dmt_suite){.name = "nonzero, long", .cases = 160, .fn = long_case});
 }
 
 int main(void)

@@ -130,6 +130,20 @@ static void test_unique(void **state)
     dmt_run(&(dmt_suite){.name = "unique", .cases = 400, .fn = unique_case});
 }
 
+static void check_isin(dmt_case *c, dmt_host *x, dmt_host *test, dmt_host *want, int invert)
+{
+    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *t = dmt_operand_make(c, "test", test, 0),
+                *out = dmt_operand_make(c, "out", want, DMT_UNSET);
+    dmt_say(c, ", invert %d", invert);
+    if (!out->unset) {
+        DMT_OK(c, dm_fill(c->session, out->array, 1));
+    }
+    DMT_OK(c, dm_isin(c->session, in->array, t->array, invert, out->array));
+    dmt_operand_check_same(c, out, want);
+    dmt_operand_unchanged(c, in);
+    dmt_operand_unchanged(c, t);
+}
+
 static void isin_case(dmt_case *c)
 {
     int64_t shape[DM_MAX_DIMS], of_test[DM_MAX_DIMS];
@@ -155,16 +169,7 @@ static void isin_case(dmt_case *c)
         }
         want->v[i] = found != (invert != 0);
     }
-    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *t = dmt_operand_make(c, "test", test, 0),
-                *out = dmt_operand_make(c, "out", want, DMT_UNSET);
-    dmt_say(c, ", invert %d", invert);
-    if (!out->unset) {
-        DMT_OK(c, dm_fill(c->session, out->array, 1));
-    }
-    DMT_OK(c, dm_isin(c->session, in->array, t->array, invert, out->array));
-    dmt_operand_check_same(c, out, want);
-    dmt_operand_unchanged(c, in);
-    dmt_operand_unchanged(c, t);
+    check_isin(c, x, test, want, invert);
 }
 
 /* Integers that are many and near one another, or far: by a table, or not. */
@@ -197,14 +202,7 @@ static void isin_table_case(dmt_case *c)
         }
         want->v[i] = found != (invert != 0);
     }
-    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *t = dmt_operand_make(c, "test", test, 0),
-                *out = dmt_operand_make(c, "out", want, DMT_UNSET);
-    dmt_say(c, ", invert %d", invert);
-    if (!out->unset) {
-        DMT_OK(c, dm_fill(c->session, out->array, 1));
-    }
-    DMT_OK(c, dm_isin(c->session, in->array, t->array, invert, out->array));
-    dmt_operand_check_same(c, out, want);
+    check_isin(c, x, test, want, invert);
 }
 
 static void test_isin(void **state)

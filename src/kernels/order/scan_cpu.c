@@ -180,11 +180,10 @@ static void scan_along(const scan_job *job)
     } while (dmi_box_next(&job->rows, job->rows.ndim, index, at));
 }
 
-/* Neighbouring sums of pairs. */
+/* Neighbouring sums of pairs. [now]: as loops have them, or, if scaled, kept; the other: before the last
+ * element. */
 typedef struct pairs {
-    double hi[2][DMI_CHUNK],
-        lo[2]
-          [DMI_CHUNK]; /* [now]: as loops have them, or, if scaled, kept; the other: before the last element */
+    double hi[2][DMI_CHUNK], lo[2][DMI_CHUNK];
     bool scaled[DMI_CHUNK], any;
     int now;
 } pairs;
