@@ -41,7 +41,7 @@ foreach(name IN LISTS op_programs)
   dmath_test(${name} test_ops ${name})
   dmath_test_folder(${name})
   if(DMATH_TEST_PRODUCT STREQUAL PAIRWISE) # seeds are fixed here: scripts/soak.sh draws others
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_CASES=0.6)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_CASES=0.4)
   endif()
 endforeach()
 
@@ -129,10 +129,10 @@ set(handover DMATH_POOL_DEBUG=0 DMATH_SLAB=1M DMATH_REPLICA_LIMIT=1M)
 set(slices DMATH_REDUCE_ALGORITHM=scatter DMATH_REDUCE_CHUNK=256)
 set(lists) # a part of the long lists, another one in each way
 if(DMATH_TEST_PRODUCT STREQUAL PAIRWISE)
-  set(lists DMATH_TEST_LISTS=0.3)
+  set(lists DMATH_TEST_LISTS=0.2)
 endif()
-ops_way(handover_0 0 "${half_0}" ${handover} ${lists} DMATH_TEST_CASES=0.1 DMATH_TEST_WINDOW=4)
-ops_way(handover_1 0 "${half_1}" ${handover} ${lists} DMATH_TEST_CASES=0.1 DMATH_TEST_WINDOW=5)
+ops_way(handover_0 0 "${half_0}" ${handover} ${lists} DMATH_TEST_CASES=0.06 DMATH_TEST_WINDOW=4)
+ops_way(handover_1 0 "${half_1}" ${handover} ${lists} DMATH_TEST_CASES=0.06 DMATH_TEST_WINDOW=5)
 
 # With ranks of an MPI job as workers: bytes going as they like to, through MPI, and both within one command. Each
 # launch takes other random cases, and another part of the long lists.
@@ -141,7 +141,7 @@ set(mpi_setting DMATH_TRANSPORT=mpi)
 set(mixed_setting DMATH_PRETEND_HOSTS=2)
 set(window 0)
 foreach(transport auto mpi mixed)
-  set(setting ${${transport}_setting} DMATH_TEST_LAUNCHED=1 DMATH_REPLICA_LIMIT=1M DMATH_TEST_CASES=0.2)
+  set(setting ${${transport}_setting} DMATH_TEST_LAUNCHED=1 DMATH_REPLICA_LIMIT=1M DMATH_TEST_CASES=0.12)
   ops_way(ranks_${transport} 4 "${launched}" ${setting} DMATH_TEST_WINDOW=${window})
   ops_way(ranks_${transport}_handover 4 "${launched}" ${setting} ${handover} ${slices} DMATH_TEST_WINDOW=${window})
   foreach(program IN LISTS DMATH_OPS_ALONE)
@@ -210,7 +210,7 @@ ops_way(emulated_capture_far 0 "${core}" ${threads} ${capture} ${far} DMATH_POOL
 
 # Under sanitizers all programs with few cases: what scripts/test.sh runs of such a build.
 if(DMATH_SANITIZE)
-  set(brief DMATH_TEST_LISTS=0.1 DMATH_TEST_CASES=0.05)
+  set(brief DMATH_TEST_LISTS=0.06 DMATH_TEST_CASES=0.03)
   ops_entry(ops_brief_0 0 "${half_0}" ${brief} DMATH_TEST_WINDOW=6)
   ops_entry(ops_brief_1 0 "${half_1}" ${brief} DMATH_TEST_WINDOW=7 ${handover})
   ops_entry(ops_brief_emulated 0 "${core}" ${threads} ${brief} DMATH_POOL_OWN=1 DMATH_EMULATED_DELAY_US=0)
