@@ -213,8 +213,10 @@ void dmi_cuda_launch_convert(dmi_queue *q, dm_dtype from, dm_dtype to, const dmi
     unsigned blocks = blocks_for(&b, CONVERT_DEPTH);
     if (!dmi_cuda_hot(from) || !dmi_cuda_hot(to)) {
         BY_CARRIER(every_box, q, from, to, box, src, dst);
-    } else if (from <= DM_BF16) {
+    } else if (from == DM_F64) {
         convert<double><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
+    } else if (from <= DM_BF16) {
+        convert<float><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
     } else {
         convert<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(b, from, to, src, dst);
     }
@@ -228,8 +230,10 @@ void dmi_cuda_launch_convert_runs(dmi_queue *q, dm_dtype from, dm_dtype to, cons
     unsigned blocks = blocks_for(&here, RUNS_DEPTH);
     if (!dmi_cuda_hot(from) || !dmi_cuda_hot(to)) {
         BY_CARRIER(every_runs, q, from, to, runs, src, dst);
-    } else if (from <= DM_BF16) {
+    } else if (from == DM_F64) {
         convert_runs<double><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
+    } else if (from <= DM_BF16) {
+        convert_runs<float><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
     } else {
         convert_runs<int64_t><<<blocks, THREADS, 0, stream_of(q)>>>(here, from, to, src, dst);
     }

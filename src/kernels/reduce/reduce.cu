@@ -99,8 +99,8 @@ static __global__ void __launch_bounds__(THREADS)
     across(const __grid_constant__ dmi_cuda_reduce p, const void *__restrict__ in, void *sums)
 {
     typedef typename sum_of<T>::type S;
-    const int DEPTH = 4;
-    __shared__ S shared[THREADS * N];
+    const int DEPTH = 4, PITCH = THREADS + 1; /* of the sums e: neighbours' banks differ */
+    __shared__ S shared[PITCH * N];
     const uint32_t rows = THREADS / p.team, x = threadIdx.x % p.team, y = threadIdx.x / p.team;
     const uint32_t columns = (p.kept.items + p.team - 1) / p.team;
     for (int64_t job = blockIdx.x; job < (int64_t)columns * p.parts; job += gridDim.x) {
@@ -141,33 +141,24 @@ static __global__ void __launch_bounds__(THREADS)
             });
             s[e] = one[0];
         }
-        if (rows == 1) { /* the thread block's results lie together: written side by side */
-            const uint32_t first = result - x, count = DMI_MIN(p.team, p.kept.items - first) * N;
-            S *place = (S *)sums + part * p.results + (int64_t)first * N;
-            __syncthreads();
-#pragma unroll
-            for (int e = 0; e < N; e++) {
-                shared[threadIdx.x * N + e] = s[e];
-            }
-            __syncthreads();
-            for (uint32_t i = threadIdx.x; i < count; i += THREADS) {
-                place[i] = shared[i];
-            }
-            continue;
-        }
+        __syncthreads();
 #pragma unroll
         for (int e = 0; e < N; e++) {
+            shared[e * PITCH + threadIdx.x] = s[e];
+        }
+        for (uint32_t by = rows / 2; by > 0; by /= 2) {
             __syncthreads();
-            shared[threadIdx.x] = s[e];
-            for (uint32_t by = rows / 2; by > 0; by /= 2) {
-                __syncthreads();
-                if (y < by) {
-                    shared[threadIdx.x] = joined(shared[threadIdx.x], shared[threadIdx.x + by * p.team]);
-                }
+#pragma unroll
+            for (int e = 0; y < by && e < N; e++) {
+                S *sum = shared + e * PITCH + threadIdx.x;
+                *sum = joined(sum[0], sum[by * p.team]);
             }
-            if (y == 0 && active) {
-                ((S *)sums)[part * p.results + (int64_t)result * N + e] = shared[threadIdx.x];
-            }
+        }
+        __syncthreads();
+        const uint32_t first = result - x, count = DMI_MIN(p.team, p.kept.items - first) * N;
+        S *place = (S *)sums + part * p.results + (int64_t)first * N;
+        for (uint32_t i = threadIdx.x; i < count; i += THREADS) { /* the thread block's results lie together */
+            place[i] = shared[i % N * PITCH + i / N];
         }
     }
 }

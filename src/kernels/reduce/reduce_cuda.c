@@ -5,9 +5,19 @@
 #include <assert.h>
 #include <cuda_runtime_api.h>
 
-/* FULL: thread blocks that fill any device. The number of partial sums, and so the order of a sum, depends on the descriptor
- * alone. LEAST_GROUPS: groups of elements that a thread has at least of a partial sum. */
-enum { FULL = 4096, LEAST_GROUPS = 8, WARP = 32, LONG_ROW = 1024, ROW = 256, FEW_RESULTS = 8192, FEW_ROWS = 8 };
+/* FULL: thread blocks that fill any device. The number of partial sums, and so the order of a sum, depends on
+ * the descriptor alone. LEAST_GROUPS: groups of elements that a thread has at least of a partial sum;
+ * LEAST_BYTES: bytes of a column that make a partial sum, for it is written and read again. */
+enum {
+    FULL = 4096,
+    LEAST_GROUPS = 8,
+    WARP = 32,
+    LONG_ROW = 1024,
+    ROW = 256,
+    FEW_RESULTS = 8192,
+    FEW_ROWS = 8,
+    LEAST_BYTES = 256
+};
 
 static int64_t power_of_two(int64_t least, int64_t most)
 {
@@ -22,12 +32,13 @@ static int64_t power_of_two(int64_t least, int64_t most)
  * a warp, where combining states takes long: the other warps of its thread block need not wait. */
 static void choose_shape(dmi_cuda_reduce *p, bool row)
 {
-    int64_t items = p->summed.items, kept = p->kept.items, blocks = FULL, rows = 1, parts = 1;
+    int64_t items = p->summed.items, kept = p->kept.items, blocks = FULL, rows = 1, parts = 1, least = 1;
     if (p->across) {
         /* few rows: a thread adds all of them, and none has nothing to add */
         p->team = (uint32_t)power_of_two(kept, items <= FEW_ROWS ? DMI_CUDA_THREADS : WARP);
         rows = DMI_CUDA_THREADS / p->team;
         blocks = (kept + p->team - 1) / p->team;
+        least = LEAST_BYTES / dmi_dtype_bytes(p->dtype);
     } else if ((items >= LONG_ROW && !(row && kept >= FEW_RESULTS)) || (items >= ROW && kept < FEW_RESULTS)) {
         p->team = rows = DMI_CUDA_THREADS;
         blocks = kept;
@@ -35,7 +46,7 @@ static void choose_shape(dmi_cuda_reduce *p, bool row)
         p->team = (uint32_t)power_of_two((items + 3) / 4, WARP);
     }
     if (blocks < FULL) {
-        parts = DMI_MIN(FULL / blocks, DMI_MAX(items / (rows * LEAST_GROUPS), 1));
+        parts = DMI_MIN(FULL / blocks, DMI_MAX(items / DMI_MAX(rows * LEAST_GROUPS, least), 1));
     }
     p->items_per_part = (uint32_t)((items + parts - 1) / parts);
     p->parts = (uint32_t)((items + p->items_per_part - 1) / p->items_per_part);
