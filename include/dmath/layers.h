@@ -23,6 +23,13 @@
  * slices = 0: as many as there are workers with samples, so that nothing but weights and sums is moved; results differ
  * by rounding then. More workers than slices: the others idle.
  *
+ * Gradients on the wire: with the field `wire` = DM_BF16 each slice's gradient by the weights (dw) is rounded once to
+ * bf16, to nearest, ties to even, before it is added: half the bytes of f32 go to the workers that add. Sums are made
+ * as ever, and travel in dw's type. Slices are rounded wherever they are, on one worker too: the same bits on any
+ * number of workers. The rounding makes dw wrong by at most 2^-8 of the sum of the slices' magnitudes (and 2^-134 a
+ * slice, of numbers below 2^-126). The gradient by the bias (db) is not rounded. wire 0: all is sent as it is computed.
+ * Errors: DM_ERR_ARG (another wire), DM_ERR_DTYPE (x or dy is f16, to which GPUs may have rounded such gradients).
+ *
  * Calls with _by take factors that may be elements (<dmath/factors.h>). With elements, sums take a temporary of the
  * output's shape in f64, and other outputs one where they are narrower than what is computed in.
  *
@@ -89,10 +96,12 @@ typedef struct dm_conv {
     int group; /* divides the channels of x and y: channels of group g of y see those of group g of x */
     int slices;
     int relu; /* not 0: forward, y = max(y, 0); the gradients are those of the convolution */
+    int unused;
+    dm_dtype wire; /* of the gradient by the weights: see "Gradients on the wire" above */
 } dm_conv;
 #define DM_CONV_INIT                                                                                           \
     {                                                                                                          \
-        sizeof(dm_conv), {1, 1}, {0, 0}, {1, 1}, 1, DM_SLICES, 0                                                \
+        sizeof(dm_conv), {1, 1}, {0, 0}, {1, 1}, 1, DM_SLICES, 0, 0, (dm_dtype)0                               \
     }
 
 /* y[4] = the shape of y for x of shape x[4] and weights of shape w[4]: rows (H + 2 pad - (dilation (R - 1) + 1)) /
@@ -208,6 +217,21 @@ DM_API DM_CHECKED dm_status dm_inner_backward_weights(dm_session *session, int s
                                                       double beta, dm_array dw, dm_array db);
 DM_API DM_CHECKED dm_status dm_inner_backward_weights_by(dm_session *session, int slices, dm_array x, dm_array dy,
                                                          dm_factor beta, dm_array dw, dm_array db);
+/* Make one with DM_INNER_INIT, then set fields. */
+typedef struct dm_inner {
+    size_t size; /* sizeof(dm_inner): set by DM_INNER_INIT */
+    int slices;
+    dm_dtype wire; /* of dw: see "Gradients on the wire" above */
+} dm_inner;
+#define DM_INNER_INIT                                                                                          \
+    {                                                                                                          \
+        sizeof(dm_inner), DM_SLICES, (dm_dtype)0                                                               \
+    }
+/* The same with options. Errors: also DM_ERR_ARG (inner is NULL, its size or wire), DM_ERR_DTYPE (wire and
+ * f16). Cost: as above; with wire each slice's dw is read once more, and written in bf16. */
+DM_API DM_CHECKED dm_status dm_inner_backward_weights_with(dm_session *session, const dm_inner *inner,
+                                                           dm_array x, dm_array dy, dm_factor beta, dm_array dw,
+                                                           dm_array db);
 
 /* ---- sums by channel ------------------------------------------------------------------------------------- */
 

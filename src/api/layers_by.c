@@ -1,8 +1,8 @@
 /* Calls of <dmath/layers.h> whose factors are elements: the call with the number 1, or 0, and an elementwise
  * call with the factor. */
 #include "api/parts.h"
-
-#include <dmath/layers.h>
+#include "base/sized.h"
+#include "ops/inner_parts.h"
 
 /* The factor of an output, what the call computes from, and where it goes without the factor. */
 typedef struct factored {
@@ -105,8 +105,8 @@ dm_status dm_relu_backward_sums_by(dm_session *session, int slices, dm_array x, 
 }
 
 /* The gradients by weights, of a convolution or (conv NULL) an inner product. */
-static dm_status weights(dm_session *session, const dm_conv *conv, int slices, dm_array x, dm_array dy,
-                         dm_factor beta, dm_array dw, dm_array db)
+static dm_status weights(dm_session *session, const dm_conv *conv, const dm_inner *inner, dm_array x,
+                         dm_array dy, dm_factor beta, dm_array dw, dm_array db)
 {
     factored f[2] = {{session, "beta", "dw", &beta, dw, true, 2, {"x", "dy"}, {x, dy}, {0}},
                      {session, "beta", "db", &beta, db, true, 3, {"x", "dy", "dw"}, {x, dy, dw}, {0}}};
@@ -118,7 +118,7 @@ static dm_status weights(dm_session *session, const dm_conv *conv, int slices, d
     }
     if (status == DM_OK) {
         status = conv ? dm_conv_backward_weights(session, conv, x, dy, 0, f[0].made, f[1].made)
-                      : dm_inner_backward_weights(session, slices, x, dy, 0, f[0].made, f[1].made);
+                      : dmi_inner_weights(session, inner, x, dy, 0, f[0].made, f[1].made);
     }
     for (int i = 0; i < outs && status == DM_OK; i++) {
         status = dm_axpby_by(session, dm_value(1), f[i].made, beta, f[i].out);
@@ -133,14 +133,35 @@ dm_status dm_conv_backward_weights_by(dm_session *session, const dm_conv *conv, 
                                       dm_factor beta, dm_array dw, dm_array db)
 {
     return dmi_factor_real(&beta) || !conv ? dm_conv_backward_weights(session, conv, x, dy, beta.value, dw, db)
-                                           : weights(session, conv, 0, x, dy, beta, dw, db);
+                                           : weights(session, conv, NULL, x, dy, beta, dw, db);
+}
+
+static dm_status inner_weights(dm_session *session, const dm_inner *inner, dm_array x, dm_array dy,
+                               dm_factor beta, dm_array dw, dm_array db)
+{
+    return dmi_factor_real(&beta) ? dmi_inner_weights(session, inner, x, dy, beta.value, dw, db)
+                                  : weights(session, NULL, inner, x, dy, beta, dw, db);
 }
 
 dm_status dm_inner_backward_weights_by(dm_session *session, int slices, dm_array x, dm_array dy, dm_factor beta,
                                        dm_array dw, dm_array db)
 {
-    return dmi_factor_real(&beta) ? dm_inner_backward_weights(session, slices, x, dy, beta.value, dw, db)
-                                  : weights(session, NULL, slices, x, dy, beta, dw, db);
+    return inner_weights(session, &(dm_inner){.slices = slices}, x, dy, beta, dw, db);
+}
+
+dm_status dm_inner_backward_weights_with(dm_session *session, const dm_inner *inner, dm_array x, dm_array dy,
+                                         dm_factor beta, dm_array dw, dm_array db)
+{
+    const char *call = dmi_api_called() ? dmi_api_called() : "inner_backward_weights_with";
+    dm_inner known;
+    int32_t wire;
+    if (!inner) {
+        return dmi_fail(DM_ERR_ARG, "%s: inner is NULL: start from DM_INNER_INIT", call);
+    }
+    dm_status status = dmi_sized_take(inner, DMI_SIZED_LEAST(dm_inner, wire), &known, sizeof known,
+                                      "inner: start from DM_INNER_INIT");
+    status = status == DM_OK ? dmi_layer_wire_take(call, known.wire, &wire) : status;
+    return status == DM_OK ? inner_weights(session, &known, x, dy, beta, dw, db) : status;
 }
 
 /* The end of a call whose part without the factor had this status. */

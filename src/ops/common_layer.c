@@ -104,6 +104,11 @@ static bool makes(int role)
     return role == DMI_LAYER_MADE || role == DMI_LAYER_MADE_ROWS;
 }
 
+static bool sums(int role)
+{
+    return role == DMI_LAYER_SUMMED || role == DMI_LAYER_SUMMED_BF16;
+}
+
 static bool in_rows(int role)
 {
     return role == DMI_LAYER_ROWS || role == DMI_LAYER_MADE_ROWS;
@@ -249,16 +254,16 @@ static void bring_home(dmi_builder *b, const source *s)
                          NULL, s->done, done);
 }
 
-/* Does the only slice make the whole operand where it lies? Sums by factors of the call are made by a kernel.
- */
+/* Does the only slice make the whole operand where it lies? Sums by factors of the call, and those of rounded
+ * addends, are made by a kernel. */
 static bool is_only(const dmi_builder *b, const dmi_call *call, const dmi_layer *layer, const source *s,
-                    dm_dtype dtype)
+                    const dmi_layer_ref *ref)
 {
     dmi_region want;
     int64_t offset;
     bool plain = layer->kernel == DMI_KERNEL_conv_weights || layer->kernel == DMI_KERNEL_inner_weights;
     if (!plain || s->cut->count != 1 || b->profile->workers != 1 || call->args.i[DMI_LAYER_KEEPS] ||
-        s->x->dtype != dtype || dmi_layer_elements(s->x) == 0) {
+        s->x->dtype != ref->dtype || ref->role != DMI_LAYER_SUMMED || dmi_layer_elements(s->x) == 0) {
         return false;
     }
     whole_region(s, b->me, 0, &want);
@@ -296,8 +301,8 @@ static dm_status prepare(planning *p, int r)
     }
     s->x = &p->call->operand[ref->operand].desc;
     s->ref = dmi_ref_operand(ref->operand, DMI_READ);
-    if (ref->role == DMI_LAYER_SUMMED) {
-        s->direct = is_only(b, p->call, p->layer, s, ref->dtype);
+    if (sums(ref->role)) {
+        s->direct = is_only(b, p->call, p->layer, s, ref);
         if (s->direct) {
             return DM_OK;
         }
@@ -339,8 +344,8 @@ static dmi_ref refer(planning *p, int r, int slice, int64_t own)
     desc->count[r] = ref->role == DMI_LAYER_NONE      ? 0
                      : ref->role == DMI_LAYER_SCRATCH ? ref->count
                                                       : dmi_layer_elements(s->x);
-    bool only = ref->role == DMI_LAYER_SUMMED && s->direct;
-    if (ref->role == DMI_LAYER_SUMMED && !only) {
+    bool only = sums(ref->role) && s->direct;
+    if (sums(ref->role) && !only) {
         desc->offset[r] = own * desc->count[r];
     }
     if (sliced || made) {
@@ -414,13 +419,14 @@ dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *
         memcpy(s->done, p.done, sizeof s->done);
         if (makes(layer->ref[r].role) && !s->direct) {
             bring_home(b, s);
-        } else if (layer->ref[r].role == DMI_LAYER_SUMMED && !s->direct) {
+        } else if (sums(layer->ref[r].role) && !s->direct) {
             dmi_layer_sum sum = {.b = b,
                                  .out = s->x,
                                  .ref = s->ref,
                                  .count = p.cut.count,
                                  .map = p.cut.map,
                                  .dtype = layer->ref[r].dtype,
+                                 .wire = layer->ref[r].role == DMI_LAYER_SUMMED ? layer->ref[r].dtype : DM_BF16,
                                  .work = s->work.index,
                                  .keeps = call->args.i[DMI_LAYER_KEEPS]};
             memcpy(sum.ready, p.done, sizeof sum.ready);

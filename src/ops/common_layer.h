@@ -18,7 +18,8 @@ enum dmi_layer_role {
                             bytes */
     DMI_LAYER_SUMMED, /* each slice makes a whole one; operand = scale * (their sum in the order of the slices)
                          + beta * operand */
-    DMI_LAYER_SCRATCH /* no operand */
+    DMI_LAYER_SUMMED_BF16, /* the same, but each slice's is rounded to bf16 before it is sent and added */
+    DMI_LAYER_SCRATCH      /* no operand */
 };
 typedef struct dmi_layer_ref {
     int role, operand;
@@ -72,7 +73,14 @@ DM_CHECKED dm_status dmi_layer_submit(dm_session *session, dmi_call *call, const
  */
 void dmi_layer_sums(dmi_call *call, double scale, double beta);
 void dmi_layer_sums_check(dmi_call *call, int first);
-enum { DMI_LAYER_KEEPS = DMI_ARG_INTS - 1 }; /* args.i: beta is not 0 */
+/* args.i: beta is not 0; the type of gradients by weights on the wire, a dm_dtype or 0 */
+enum { DMI_LAYER_KEEPS = DMI_ARG_INTS - 1, DMI_LAYER_WIRE = DMI_ARG_INTS - 2 };
+/* A field `wire`, as it was given, of a call that has this name. */
+DM_CHECKED dm_status dmi_layer_wire_take(const char *call, dm_dtype wire, int32_t *arg);
+/* May the operands i, bit i of `operands`, have gradients that go so? */
+DM_CHECKED dm_status dmi_layer_wire_check(const dmi_call *call, unsigned operands);
+/* The role of a gradient that the kernel makes in this type. */
+int dmi_layer_wire_role(const dmi_call *call, dm_dtype made);
 
 /* --- common_layer_sum.c: what several slices made is added up */
 typedef struct dmi_layer_sum {
@@ -81,8 +89,8 @@ typedef struct dmi_layer_sum {
     dmi_ref ref;    /* of out */
     int count;      /* slices */
     const int *map; /* [count] worker of each */
-    dm_dtype dtype;
-    int work;       /* this worker's slices' sums, one after the other */
+    dm_dtype dtype, wire; /* as computed; as they are added and sent */
+    int work;             /* this worker's slices' sums, one after the other, of `dtype` */
     bool keeps;     /* beta is not 0 */
     dmi_mark ready; /* they are there */
 } dmi_layer_sum;

@@ -107,6 +107,30 @@ void dmi_layer_sums(dmi_call *call, double scale, double beta)
     call->args.i[DMI_LAYER_KEEPS] = beta != 0;
 }
 
+dm_status dmi_layer_wire_take(const char *call, dm_dtype wire, int32_t *arg)
+{
+    *arg = (int32_t)wire;
+    return wire == 0 || wire == DM_BF16 ? DM_OK
+                                        : dmi_fail(DM_ERR_ARG, "%s: wire is %s (%d), not 0 or DM_BF16", call,
+                                                   dmi_dtype_name(wire), (int)wire);
+}
+
+dm_status dmi_layer_wire_check(const dmi_call *call, unsigned operands)
+{
+    for (int i = 0; i < call->noperand && call->args.i[DMI_LAYER_WIRE]; i++) {
+        if (operands >> i & 1 && call->operand[i].desc.dtype == DM_F16) {
+            return dmi_fail(DM_ERR_DTYPE, "%s: %s is f16, whose gradients do not travel as bf16",
+                            dmi_call_name(call), dmi_operand_name(call, i));
+        }
+    }
+    return DM_OK;
+}
+
+int dmi_layer_wire_role(const dmi_call *call, dm_dtype made)
+{
+    return call->args.i[DMI_LAYER_WIRE] && made != DM_BF16 ? DMI_LAYER_SUMMED_BF16 : DMI_LAYER_SUMMED;
+}
+
 void dmi_layer_sums_check(dmi_call *call, int first)
 {
     for (int i = first; i < call->noperand; i++) {

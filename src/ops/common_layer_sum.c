@@ -1,6 +1,7 @@
 /* Sums over slices. Every holder of the result would need what every slice made, so a large result with several
  * holders is made in segments: each worker adds up one and sends it to the holders. The addends of an element
- * are added in the order of the slices by whoever adds them. */
+ * are added in the order of the slices by whoever adds them. Addends may travel in a narrower type (`wire`):
+ * then all are rounded to it, also those that stay where they are. */
 #include "ops/common_layer.h"
 #include "plan/reduce.h"
 
@@ -108,7 +109,7 @@ static void move(const summing *g, const dmi_desc *from, dmi_ref from_ref, const
                          NULL, source, done);
 }
 
-/* Does this worker have all addends already, as rows of the whole result? */
+/* Does this worker have all addends already, as rows of the whole result, and unrounded? */
 static bool has_all(const summing *g, const dmi_region *region)
 {
     bool all = region->count == dmi_layer_elements(g->s->out);
@@ -122,15 +123,15 @@ static bool has_all(const summing *g, const dmi_region *region)
 static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done)
 {
     const dmi_layer_sum *s = g->s;
-    int64_t elem = dmi_dtype_bytes(s->dtype);
+    int64_t elem = dmi_dtype_bytes(s->wire);
     for (int64_t i = 0; i < want_count(g, s->b->me) && !s->b->failed; i++) {
         dmi_region region;
         dmi_desc_region(&g->to, s->b->me, i, &region);
         dmi_fold k = {.addends = s->count,
                       .own = -1,
-                      .dtype = s->dtype,
+                      .dtype = s->wire,
                       .pitch = region.count,
-                      .store = {.acc = dmi_acc_of(s->dtype),
+                      .store = {.acc = dmi_acc_of(s->wire),
                                 .ndim = region.ndim,
                                 .out_dtype = g->to.dtype,
                                 .out_offset = region.count > 0 ? dmi_region_start(&region) : 0}};
@@ -163,8 +164,7 @@ static int channel_of(const dmi_layer_sum *s)
     }
     return dmi_reduction_channel(
         s->b->profile, s->out,
-        &(dmi_load){
-            .addends = s->count, .bytes = dmi_dtype_bytes(s->dtype), .senders = senders, .replicas = 1});
+        &(dmi_load){.addends = s->count, .bytes = dmi_dtype_bytes(s->wire), .senders = senders, .replicas = 1});
 }
 
 static dm_status plan_sum(const dmi_layer_sum *s)
@@ -184,13 +184,13 @@ static dm_status plan_sum(const dmi_layer_sum *s)
     for (int64_t i = 0; i < regions; i++) {
         dmi_region region;
         dmi_desc_region(&g.to, b->me, i, &region);
-        g.skip[i] = has_all(&g, &region);
+        g.skip[i] = s->wire == s->dtype && has_all(&g, &region);
         room = g.skip[i] ? room : 1;
     }
     dmi_ref rows = dmi_ref_work(0, DMI_WRITE);
     if (room) {
         int64_t count = dmi_desc_local_count(&g.to, b->me) * s->count;
-        rows = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(s->dtype)), DMI_WRITE);
+        rows = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(s->wire)), DMI_WRITE);
     }
     if (segments && s->keeps) {
         static const dmi_mark nothing = {0};
@@ -199,7 +199,7 @@ static dm_status plan_sum(const dmi_layer_sum *s)
     dmi_plan_fetch_after(b,
                          &(dmi_fetch){.src = &g.parts,
                                       .src_ref = dmi_ref_work(s->work, DMI_READ),
-                                      .dst_dtype = s->dtype,
+                                      .dst_dtype = s->wire,
                                       .dst_ref = rows,
                                       .count = want_count,
                                       .want = want_region,

@@ -12,7 +12,7 @@ static const char *const names[ARGS] = {"stride[0]",   "stride[1]",   "pad[0]", 
                                         "dilation[0]", "dilation[1]", "group"};
 
 /* The fields of conv, in the order of names. */
-static dm_status take(const dm_conv *conv, int32_t arg[ARGS + 2])
+static dm_status take(const dm_conv *conv, int32_t arg[DMI_ARG_INTS])
 {
     const char *call = dmi_api_called() ? dmi_api_called() : "conv";
     dm_conv known;
@@ -38,7 +38,7 @@ static dm_status take(const dm_conv *conv, int32_t arg[ARGS + 2])
             return dmi_fail(DM_ERR_ARG, "%s: %s is %d, not %d or more", call, names[i], arg[i], least);
         }
     }
-    return DM_OK;
+    return dmi_layer_wire_take(call, known.wire, &arg[DMI_LAYER_WIRE]);
 }
 
 /* The rows or columns of y; 0 or less: the kernel does not fit. */
@@ -72,7 +72,7 @@ static dm_status shape_of(const char *call, const int32_t *arg, const int64_t *x
 
 dm_status dm_conv_shape(const dm_conv *conv, const int64_t *x, const int64_t *w, int64_t *y)
 {
-    int32_t arg[ARGS + 2];
+    int32_t arg[DMI_ARG_INTS];
     int64_t made[4];
     dm_status status = take(conv, arg);
     if (status == DM_OK && (!x || !w || !y)) {

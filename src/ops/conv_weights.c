@@ -16,7 +16,8 @@ dm_status dm_conv_backward_weights(dm_session *session, const dm_conv *conv, dm_
 dm_status dmi_conv_weights_check(dmi_call *call)
 {
     dmi_layer_sums_check(call, roles.w);
-    return dmi_conv_fits(call, roles);
+    dm_status status = dmi_conv_fits(call, roles);
+    return status == DM_OK ? dmi_layer_wire_check(call, 1u << roles.x | 1u << roles.y) : status;
 }
 
 dm_status dmi_conv_weights_plan(dmi_builder *b, const dmi_call *call)
@@ -33,7 +34,7 @@ dm_status dmi_conv_weights_plan(dmi_builder *b, const dmi_call *call)
                                        .like = roles.x,
                                        .ref = {{DMI_LAYER_SLICED, roles.x, t, 0},
                                                {DMI_LAYER_SLICED, roles.y, t, 0},
-                                               {DMI_LAYER_SUMMED, roles.w, t, 0},
+                                               {dmi_layer_wire_role(call, t), roles.w, t, 0},
                                                {bias, roles.bias, dmi_layer_wide(t), 0},
                                                {DMI_LAYER_SCRATCH, 0, t, scratch}}});
 }

@@ -9,5 +9,8 @@ DM_CHECKED dm_status dmi_inner_fits(const dmi_call *call, int x, int w, int y);
 /* w -1: the kernel's type does not depend on that of the weights. */
 void dmi_inner_describe(const dmi_builder *b, const dmi_call *call, int x, int w, int y, dmi_inner *d);
 enum { DMI_INNER_BIAS = 3 };
+/* dm_inner_backward_weights with options, which have been taken: of this library's size, with a good wire. */
+DM_CHECKED dm_status dmi_inner_weights(dm_session *session, const dm_inner *inner, dm_array x, dm_array dy,
+                                       double beta, dm_array dw, dm_array db);
 
 #endif

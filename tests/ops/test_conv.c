@@ -143,6 +143,11 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(ARG), "DM_CONV_INIT", dm_conv_forward(c->session, NULL, x, w, flat, out));
     old.size = 8;
     REFUSED(DMT_ONE(ARG), "DM_CONV_INIT", dm_conv_forward(c->session, &old, x, w, flat, out));
+    bad = v;
+    bad.wire = DM_F32;
+    REFUSED(DMT_ONE(ARG), "wire is f32", dm_conv_forward(c->session, &bad, x, w, flat, out));
+    bad.wire = (dm_dtype)99;
+    REFUSED(DMT_ONE(ARG), "(99), not 0 or DM_BF16", dm_conv_shape(&bad, x_shape, w_shape, y));
     REFUSED(DMT_ONE(SHAPE), "x has 1 dims", dm_conv_forward(c->session, &v, flat, w, flat, out));
     REFUSED(DMT_ONE(SHAPE), "bias", dm_conv_forward(c->session, &v, x, w, x, out));
     REFUSED(DMT_ONE(DTYPE), "y has dtype i32", dm_conv_forward(c->session, &v, x, w, flat, whole));

@@ -40,18 +40,14 @@ static void weights_case(dmt_case *c)
         dmt_sums_add(&b, i % v.y[3], l.host[DY]->v[i], 1);
     }
     dm_dtype type = l.host[X]->dtype;
-    dmt_host *rounded =
-        dmt_sums_make(c, l.host[DW]).bound; /* GPUs round what a slice has to the type of x and dy */
     bool rounds = !dmt_on_cpu() && type == l.host[DY]->dtype && dmt_eps(type) > dmt_eps(DM_F32);
-    for (int64_t i = 0; i < w.want->count; i++) {
-        rounded->v[i] = rounds ? w.bound->v[i] * dmt_eps(type) + 16 * dmt_tiny(type) : 0;
-    }
+    v.conv.wire =
+        dmt_layer_wire(c, l.host[X], l.host[DY]); /* GPUs round what a slice has to the type of x and dy */
+    dmt_host *rounded = v.conv.wire || rounds ? dmt_sums_rounded(c, &w, v.conv.wire ? DM_BF16 : type) : NULL;
     w.terms += 60 * w.want->count;
     dmt_sums_end(&w, l.host[DW], beta.value, dmt_layer_eps(&l));
     dmt_sums_end(&b, l.host[DB], beta.value, dmt_layer_eps(&l));
-    for (int64_t i = 0; i < w.want->count; i++) {
-        w.bound->v[i] += rounded->v[i];
-    }
+    dmt_sums_widen(&w, rounded);
     DMT_OK(c, dm_conv_backward_weights_by(c->session, &v.conv, l.array[X], l.array[DY], beta.given, l.array[DW],
                                           l.array[DB]));
     dmt_operand_check(c, l.operand[DW], w.want, w.bound);

@@ -200,6 +200,8 @@ BY(pad_elements, dm_pad_by(f->s, f->a, (int64_t[]){0, 0}, (int64_t[]){0, 0}, DM_
 BY(channel_sums_elements, dm_channel_sums_by(f->s, 2, p, f->a, f->b, q, f->u), f->u)
 BY(relu_elements, dm_relu_backward_sums_by(f->s, 2, f->a, f->b, f->c, p, f->u), f->c, f->u)
 BY(inner_elements, dm_inner_backward_weights_by(f->s, 2, f->a, f->b, p, f->c, f->u), f->c, f->u)
+static const dm_inner bf16_inner = {sizeof bf16_inner, 2, DM_BF16};
+BY(inner_wire, dm_inner_backward_weights_with(f->s, &bf16_inner, f->a, f->b, p, f->c, f->u), f->c, f->u)
 BY(softmax_elements, dm_softmax_loss_backward_by(f->s, &loss_options, f->a, f->index, p, f->c), f->c)
 BY(cross_entropy_elements, dm_cross_entropy_gradient_by(f->s, f->a, f->index, p, f->c), f->c)
 MAKES(nrm2, DM_F64, 2, 1, 1, dm_nrm2(f->s, f->a, f->out[0]))
@@ -725,9 +727,11 @@ static dm_status form_memory_trim(fixture *f)
     X(arange_elements)                                                                                         \
     X(dropout_elements)                                                                                        \
     X(gamma_elements)                                                                                          \
-    X(gamma_shape) X(poisson_elements) X(require_elements) X(gemv_elements) X(syr2_elements) X(symm_elements)  \
-        X(her2k_elements) X(trsm_elements) X(rot_elements) X(pad_elements) X(channel_sums_elements)            \
-            X(relu_elements) X(inner_elements) X(softmax_elements) X(cross_entropy_elements) X(nrm2)
+    X(gamma_shape)                                                                                             \
+    X(poisson_elements)                                                                                        \
+    X(require_elements) X(gemv_elements) X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements)  \
+        X(rot_elements) X(pad_elements) X(channel_sums_elements) X(relu_elements) X(inner_elements)            \
+            X(inner_wire) X(softmax_elements) X(cross_entropy_elements) X(nrm2)
 
 static const struct {
     const char *name;

@@ -89,6 +89,33 @@ void dmt_sums_end(dmt_sums *s, const dmt_host *old, double beta, long double eps
     }
 }
 
+dm_dtype dmt_layer_wire(dmt_case *c, const dmt_host *x, const dmt_host *dy)
+{
+    bool wire = dmt_chance(&c->random, 30) && x->dtype != DM_F16 && dy->dtype != DM_F16;
+    if (wire) {
+        dmt_say(c, " wire bf16");
+    }
+    return wire ? DM_BF16 : (dm_dtype)0;
+}
+
+dmt_host *dmt_sums_rounded(dmt_case *c, const dmt_sums *s, dm_dtype dtype)
+{
+    dmt_host *rounded = dmt_sums_make(c, s->want).bound;
+    long double unit =
+        dmt_eps(dtype) / (dmt_on_cpu() ? 2 : 1); /* GPUs' libraries may round pieces of a slice */
+    for (int64_t i = 0; i < rounded->count; i++) {
+        rounded->v[i] = s->bound->v[i] * unit + 16 * dmt_tiny(dtype);
+    }
+    return rounded;
+}
+
+void dmt_sums_widen(dmt_sums *s, const dmt_host *rounded)
+{
+    for (int64_t i = 0; rounded && i < rounded->count; i++) {
+        s->bound->v[i] += rounded->v[i];
+    }
+}
+
 /* --- convolution */
 void dmt_conv_random(dmt_case *c, dmt_conv *v)
 {

@@ -44,6 +44,12 @@ void dmt_sums_add(dmt_sums *s, int64_t at, long double a, long double b);
 /* want = beta old + want; old may be NULL. bound: so many terms in arithmetic of that eps. */
 void dmt_sums_end(dmt_sums *s, const dmt_host *old, double beta, long double eps);
 
+/* DM_BF16, or 0: what slices of the gradient by weights are rounded to; not of f16. */
+dm_dtype dmt_layer_wire(dmt_case *c, const dmt_host *x, const dmt_host *dy);
+/* Before the end: what the sum is wrong by where parts of it are rounded to that type; it is added later. */
+dmt_host *dmt_sums_rounded(dmt_case *c, const dmt_sums *s, dm_dtype dtype);
+void dmt_sums_widen(dmt_sums *s, const dmt_host *rounded); /* NULL: by nothing */
+
 /* --- convolution */
 typedef struct dmt_conv {
     dm_conv conv;
