@@ -15,6 +15,7 @@ typedef struct train_options {
     int read;      /* DM_READ_* */
     int64_t test_workers;
     int update; /* DM_UPDATE_* */
+    dm_dtype wire;
     bool shuffle, skip_damaged, explain, lean;
 } train_options;
 
@@ -35,7 +36,8 @@ enum {
     KEY_STORE_FOLDER,
     KEY_READ,
     KEY_TEST_WORKERS,
-    KEY_UPDATE
+    KEY_UPDATE,
+    KEY_WIRE
 };
 
 static const struct argp_option options[] = {
@@ -51,6 +53,11 @@ static const struct argp_option options[] = {
     {"update", KEY_UPDATE, "WAY", 0,
      "weights of convolutions and inner products: whole, on each worker, or dealt, some rows on each (default: "
      "dealt if large)",
+     0},
+    {"wire", KEY_WIRE, "TYPE", 0,
+     "gradients of weights between workers: f32 (default), or bf16, half the bytes: each is rounded once "
+     "before "
+     "they are added",
      0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"test-workers", KEY_TEST_WORKERS, "N", 0,
@@ -123,6 +130,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_UPDATE:
         fits = strcmp(arg, "whole") == 0 || strcmp(arg, "dealt") == 0;
         o->update = strcmp(arg, "whole") == 0 ? DM_UPDATE_WHOLE : DM_UPDATE_DEALT;
+        break;
+    case KEY_WIRE:
+        fits = strcmp(arg, "f32") == 0 || strcmp(arg, "bf16") == 0;
+        o->wire = strcmp(arg, "bf16") == 0 ? DM_BF16 : (dm_dtype)0;
         break;
     case KEY_SPLIT:
         o->split = arg;
@@ -271,6 +282,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.lean = o->lean && !o->explain;
     settings.test_workers = (int)o->test_workers;
     settings.update = o->update;
+    settings.wire = o->wire;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {
         status = explain(solver, o->test_workers > 0);

@@ -78,6 +78,8 @@ DM_API const char *dm_layer_name(const dm_layer *layer);
 DM_API const char *dm_layer_text(const dm_layer *layer); /* python_param.param_str; "" if there is none */
 DM_API int dm_layer_phase(const dm_layer *layer);
 DM_API int dm_layer_slices(const dm_layer *layer); /* for the calls of <dmath/layers.h> and dm_layout_batch */
+/* As of dm_net_options, for gradients by weights (dm_conv, dm_inner); 0 of other layers too. */
+DM_API dm_dtype dm_layer_wire(const dm_layer *layer);
 DM_API int dm_layer_bottoms(const dm_layer *layer);
 DM_API int dm_layer_tops(const dm_layer *layer);
 /* Another in each pass; backward has that of its forward pass. All 64 bits count: in an expression it is part of the
@@ -178,10 +180,20 @@ typedef struct dm_net_options {
     int64_t store_bytes;
     const char *store_folder;
     int read; /* DM_READ_*. BY_WORKERS: where they cannot, that is an error */
+    int unused;
+    /* What gradients of weights are between workers: 0, f32; or DM_BF16, half the bytes. Each slice's gradient
+     * by the weights of a convolution, deconvolution, inner product, LSTM or RNN is rounded once to bf16 before
+     * the slices are added, on any number of workers, one too; sums, weights, and gradients of biases, scales
+     * and slopes are f32 as ever. Not of nets of f16 (DM_ERR_ARG), nor in training with Embed or Parameter
+     * layers that learn, whose gradients are no sums over slices (DM_ERR_UNSUPPORTED). Layers of the program's
+     * own ask dm_layer_wire. Files do not say it: a run that goes on is told again. */
+    dm_dtype wire;
 } dm_net_options;
-#define DM_NET_OPTIONS_INIT \
-    {sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, NULL, \
-     0, NULL, DM_READ_DEFAULT}
+#define DM_NET_OPTIONS_INIT                                                                                    \
+    {                                                                                                          \
+        sizeof(dm_net_options), DM_PHASE_TEST, 0, NULL, DM_SLICES, 1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, 0, \
+            NULL, 0, NULL, DM_READ_DEFAULT, 0, (dm_dtype)0                                                     \
+    }
 
 /* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Blocks. The caller
  * ends it with dm_net_close. Errors: DM_ERR_FORMAT, DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line. */
@@ -329,11 +341,13 @@ typedef struct dm_solver_options {
      * group: in the functions that a program gives them dm_workers counts its workers. */
     int test_workers;
     int update; /* DM_UPDATE_* */
+    int unused;
+    dm_dtype wire; /* as of dm_net_options, of the training net */
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT                                                                                 \
     {                                                                                                          \
         sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0,   \
-            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT                                                        \
+            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT, 0, (dm_dtype)0                                        \
     }
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is

@@ -170,3 +170,27 @@ dm_status nn_sum_samples(nn_layer *l, double scale, dm_array x, int64_t samples,
     dm_status end = dm_array_destroy(s, column);
     return status == DM_OK ? end : status;
 }
+
+dm_status nn_inner_weights(const nn_layer *l, int slices, dm_array x, dm_array dy, double beta, dm_array dw,
+                           dm_array db)
+{
+    dm_inner inner = DM_INNER_INIT;
+    inner.slices = slices;
+    inner.wire = l->net->wire;
+    return dm_inner_backward_weights_with(l->net->session, &inner, x, dy, dm_value(beta), dw, db);
+}
+
+dm_status nn_wire_refuse(const nn_layer *l)
+{
+    bool learns = false;
+    for (int i = 0; i < l->params; i++) {
+        learns = learns || l->param[i]->lr_mult != 0;
+    }
+    return l->net->wire && l->net->phase == NN_TRAIN && learns
+               ? nn_layer_fail(
+                     l, "type", DM_ERR_UNSUPPORTED,
+                     "is of the type %s, whose gradients are no sums over slices and cannot travel as "
+                     "bf16 (wire)",
+                     l->type->name)
+               : DM_OK;
+}

@@ -80,6 +80,7 @@ static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
     int axis = 0;
     *conv = (dm_conv)DM_CONV_INIT;
     conv->slices = l->net->slices;
+    conv->wire = l->net->wire;
     nn_use(l->own, "engine");
     nn_use(l->own, "force_nd_im2col");
     dm_status status = need_image(l);

@@ -230,7 +230,7 @@ static dm_status by_ranges(nn_layer *l, double beta)
             status = dm_inner_backward_data(s, slices_of(l), dy, r->w, r->part);
         }
         if (status == DM_OK) {
-            status = dm_inner_backward_weights(s, slices_of(l), x_of(l, i), dy, beta, r->dw, r->dbias);
+            status = nn_inner_weights(l, slices_of(l), x_of(l, i), dy, beta, r->dw, r->dbias);
         }
     }
     if (status == DM_OK && l->down[0]) {
@@ -252,8 +252,8 @@ dm_status nn_inner_backward(nn_layer *l)
         return by_ranges(l, beta);
     }
     if (status == DM_OK) {
-        status = dm_inner_backward_weights(s, l->net->slices, l->bottom[0]->data, l->top[0]->diff, beta,
-                                           l->param[0]->diff, nn_bias_diff(l));
+        status = nn_inner_weights(l, l->net->slices, l->bottom[0]->data, l->top[0]->diff, beta,
+                                  l->param[0]->diff, nn_bias_diff(l));
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);

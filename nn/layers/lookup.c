@@ -42,9 +42,10 @@ dm_status nn_embed_setup(nn_layer *l)
     dm_status status = nn_top_shape(l, 0, x->ndim + 1, shape);
     status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){rows, n}, nn_sub(l->own, "weight_filler"), &p)
                              : status;
-    return status == DM_OK && nn_int(l->own, E, "bias_term")
-               ? nn_new_param(l, 1, &n, nn_sub(l->own, "bias_filler"), &p)
-               : status;
+    status = status == DM_OK && nn_int(l->own, E, "bias_term")
+                 ? nn_new_param(l, 1, &n, nn_sub(l->own, "bias_filler"), &p)
+                 : status;
+    return status == DM_OK ? nn_wire_refuse(l) : status;
 }
 
 enum { WIDE = 3 }; /* scratch: the rows in f32, as the weights are, in nets of another type */

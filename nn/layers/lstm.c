@@ -198,12 +198,12 @@ static dm_status backward(nn_layer *l)
     status = status == DM_OK ? rows(l, X, l->bottom[0]->shape[2], &x) : status;
     status = status == DM_OK ? rows(l, PREVIOUS, h, &before) : status;
     status = status == DM_OK ? rows(l, GATES_DIFF, 4 * h, &gates) : status;
-    status = status == DM_OK ? dm_inner_backward_weights(s, l->net->slices, x, gates, beta, l->param[0]->diff,
-                                                         l->param[1]->diff)
-                             : status;
-    status = status == DM_OK ? dm_inner_backward_weights(s, l->net->slices, before, gates, beta2,
-                                                         l->param[2]->diff, DM_NO_ARRAY)
-                             : status;
+    status = status == DM_OK
+                 ? nn_inner_weights(l, l->net->slices, x, gates, beta, l->param[0]->diff, l->param[1]->diff)
+                 : status;
+    status = status == DM_OK
+                 ? nn_inner_weights(l, l->net->slices, before, gates, beta2, l->param[2]->diff, DM_NO_ARRAY)
+                 : status;
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
         status = dm_inner_backward_data(s, l->net->slices, gates, l->param[0]->data, x);

@@ -25,7 +25,7 @@ dm_status nn_parameter_setup(nn_layer *l)
         status =
             nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares a parameter that does not lie as images do");
     }
-    return status;
+    return status == DM_OK ? nn_wire_refuse(l) : status;
 }
 
 dm_status nn_parameter_forward(nn_layer *l)

@@ -127,8 +127,8 @@ static dm_status weights(nn_layer *l, dm_array in, dm_array diff, int weight, in
     if (bias >= 0 && nn_param_beta(l, bias) != beta) {
         return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both");
     }
-    return dm_inner_backward_weights(l->net->session, l->net->slices, in, diff, beta, l->param[weight]->diff,
-                                     bias >= 0 ? l->param[bias]->diff : DM_NO_ARRAY);
+    return nn_inner_weights(l, l->net->slices, in, diff, beta, l->param[weight]->diff,
+                            bias >= 0 ? l->param[bias]->diff : DM_NO_ARRAY);
 }
 
 static dm_status backward(nn_layer *l)

@@ -182,6 +182,11 @@ int dm_layer_slices(const dm_layer *l)
     return is_users(l) ? l->net->slices : -1;
 }
 
+dm_dtype dm_layer_wire(const dm_layer *l)
+{
+    return is_users(l) ? l->net->wire : (dm_dtype)0;
+}
+
 uint64_t dm_layer_seed(const dm_layer *l)
 {
     /* a backward pass comes when the number of the forward pass has advanced */

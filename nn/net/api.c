@@ -22,7 +22,7 @@ static dm_status take_options(const char *call, bool there, const dm_net_options
     bool sized = !options || nn_sized_take(options, offsetof(dm_net_options, shuffle), o, sizeof *o);
     return there && sized && o->slices >= 0 && o->phase >= 0 && o->phase <= 1 && nn_type_fits(o->type) &&
                    o->read >= DM_READ_DEFAULT && o->read <= DM_READ_BY_WORKERS
-               ? DM_OK
+               ? nn_wire_check(call, o->wire, o->type)
                : dm_error_set(
                      DM_ERR_ARG,
                      "%s: session, path, text or prototxt, and net must be there, options be made with "
@@ -39,6 +39,7 @@ static dm_status open_net(dm_session *session, nn_document *d, const dm_net_opti
     nn_net_setup setup = {.session = session,
                           .slices = o.slices,
                           .type = o.type,
+                          .wire = o.wire,
                           .seed = o.seed,
                           .log = o.log,
                           .log_context = o.log_context,

@@ -167,6 +167,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->cores_taken = setup->workers > 0 ? setup->workers : dm_workers(setup->session);
     net->slices = setup->slices;
     net->type = setup->type;
+    net->wire = setup->wire;
     net->seed = setup->seed;
     net->log = setup->log;
     net->log_context = setup->log_context;

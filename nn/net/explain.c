@@ -249,6 +249,9 @@ static dm_status explain(nn_net *net, char **text)
             dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "",
             net->phase == NN_TRAIN ? " and backward" : "", flops * 1e-9, (double)sent / 1024,
             (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
+    if (net->wire && net->phase == NN_TRAIN) {
+        fprintf(to, "Gradients of weights are sent in bf16, their sums in f32.\n");
+    }
     status = status == DM_OK ? explain_weights(to, net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {

@@ -137,6 +137,7 @@ struct dm_net {
     void *log_context;
     int phase, slices;
     dm_dtype type; /* of blobs with gradients and of images; all others are f32 */
+    dm_dtype wire; /* as of dm_net_options */
     uint64_t seed;
     int64_t pass;               /* number of the forward pass: random numbers depend on it */
     bool recording;             /* a program: seeds are those of its run 0 */
@@ -171,7 +172,7 @@ typedef struct nn_net_setup {
     int workers;    /* of the session; 0: dm_workers */
     bool apart;
     int slices;
-    dm_dtype type;
+    dm_dtype type, wire;
     uint64_t seed;
     nn_net *share;
     dm_log_function log; /* may be NULL */
@@ -248,6 +249,7 @@ int nn_param_shape(const nn_param *param, int64_t shape[DM_MAX_DIMS]);
 /* The array that the layer's products take. */
 dm_array nn_param_used(const nn_layer *layer, int param);
 bool nn_type_fits(dm_dtype type); /* of a net */
+dm_status nn_wire_check(const char *call, dm_dtype wire, dm_dtype type); /* of a net of this type */
 /* --- flat.c: puts parameters of the net together. */
 dm_status nn_flats_make(nn_net *net);
 /* An array for all parameters of flat, of zeros; and the view of one of them in such an array. */

@@ -131,6 +131,17 @@ bool nn_type_fits(dm_dtype type)
     return type == DM_F32 || type == DM_F16 || type == DM_BF16;
 }
 
+dm_status nn_wire_check(const char *call, dm_dtype wire, dm_dtype type)
+{
+    if (wire != 0 && wire != DM_BF16) {
+        return dm_error_set(DM_ERR_ARG, "%s: wire is %d, not 0 or DM_BF16", call, (int)wire);
+    }
+    return wire == 0 || type != DM_F16
+               ? DM_OK
+               : dm_error_set(DM_ERR_ARG, "%s: wire is DM_BF16, which nets of the type DM_F16 do not take",
+                              call);
+}
+
 /* Takes the arrays of a net whose layers have the same names: for tests. Of parameters that are dealt out, and
  * with `apart` of all, the elements. */
 static dm_status borrow(nn_net *net, nn_net *share, bool apart)

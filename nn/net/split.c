@@ -35,6 +35,12 @@ static double most(const nn_deal *d)
     return (double)(rows < d->count ? rows : d->count);
 }
 
+/* Bytes of an element of a gradient, on its way to who adds up. */
+static double wire_bytes(const nn_net *net)
+{
+    return (double)dm_dtype_bytes(net->wire ? net->wire : DM_F32);
+}
+
 /* --- the update */
 static bool is_inner(const nn_layer *l)
 {
@@ -77,8 +83,9 @@ nn_split_cost nn_update_estimate(const nn_layer *l, bool dealt)
     const int64_t batch = l->bottom[0]->shape[0], rows = l->param[0]->shape[0];
     const nn_deal x = nn_deal_out(l->net, batch, range_of(l->net, batch));
     const double real = (double)dm_dtype_bytes(DM_F32), all = (double)l->param[0]->count * real,
-                 back = dealt ? (double)dm_dtype_bytes(l->net->type) / real : 1;
-    nn_split_cost cost = {.bytes = (x.each + back) * all * (workers - 1) / workers};
+                 back = dealt ? (double)dm_dtype_bytes(l->net->type) / real : 1,
+                 there = x.each * wire_bytes(l->net) / real;
+    nn_split_cost cost = {.bytes = (there + back) * all * (workers - 1) / workers};
     cost.seconds =
         cost.bytes / link_bytes + UPDATE_PASSES * all * updated(l, dealt) / (double)rows / memory_bytes;
     return cost;
@@ -97,7 +104,7 @@ nn_split_cost nn_split_estimate(const nn_layer *l, bool by_features)
     if (workers == 1) {
         cost.bytes = 0;
     } else if (!by_features) { /* each slice's gradient to who adds up a segment, the sum to all */
-        cost.bytes = back * (x.each + 1) * in * out * real * (workers - 1) / workers;
+        cost.bytes = back * (x.each * wire_bytes(l->net) + real) * in * out * (workers - 1) / workers;
     } else { /* samples to all holders; outputs and their gradients there and back; the parts of dx */
         double both = own * in * (y.holders - 1) + (n - own) * rows + back * own * (out - rows) +
                       back * l->down[0] * y.each * (n - own) * in;

@@ -46,6 +46,7 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .apart = apart,
                           .slices = s->slices,
                           .type = phase == NN_TEST ? DM_F32 : s->type,
+                          .wire = phase == NN_TEST ? (dm_dtype)0 : s->wire,
                           .seed = seed >= 0 ? (uint64_t)seed : 1,
                           .share = phase == NN_TEST ? s->net : NULL,
                           .log = s->log,

@@ -165,13 +165,15 @@ static dm_status make_solver(const char *call, dm_session *session, const source
             "for training",
             call, o.test_workers, dm_workers(session));
     }
-    dm_solver *s = calloc(1, sizeof *s);
+    dm_status status = nn_wire_check(call, o.wire, o.type);
+    dm_solver *s = status == DM_OK ? calloc(1, sizeof *s) : NULL;
     if (!s) {
-        return nn_no_memory();
+        return status == DM_OK ? nn_no_memory() : status;
     }
     s->session = session;
     s->slices = o.slices;
     s->type = o.type;
+    s->wire = o.wire;
     s->max_iter = o.max_iter;
     s->log = o.log;
     s->log_context = o.log_context;
@@ -191,7 +193,7 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     s->event = o.event;
     s->event_context = o.event_context;
     s->opened = nn_solver_now();
-    dm_status status = open_solver(s, from);
+    status = open_solver(s, from);
     if (status != DM_OK) {
         char text[2048];
         snprintf(text, sizeof text, "%s", dm_error_message());

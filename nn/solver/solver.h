@@ -34,7 +34,7 @@ struct dm_solver {
     nn_message *m; /* its root */
     char *prefix;  /* of snapshots */
     int slices;
-    dm_dtype type; /* of the training net */
+    dm_dtype type, wire; /* of the training net; as of dm_solver_options */
     dm_log_function log;
     void *log_context;
     bool shuffle, skip_damaged, hdf5; /* hdf5: snapshots */

@@ -57,6 +57,20 @@ static inline int run_tests_on_workers(const struct CMUnitTest *tests, int count
     return failed;
 }
 
+static inline int begin_launched(void **state)
+{
+    if (begin(state) != 0) {
+        return -1;
+    }
+    worker_count = dm_workers(session);
+    return 0;
+}
+
+/* The same, or under mpirun on the workers that it has started. */
+#define run_on_workers_or_ranks(tests)                                                                         \
+    (getenv("OMPI_COMM_WORLD_SIZE") ? cmocka_run_group_tests(tests, begin_launched, end)                       \
+                                    : run_on_workers(tests))
+
 static void write_file(const char *path, const char *text)
 {
     FILE *f = fopen(path, "w");

@@ -468,12 +468,11 @@ static bool make_records(void)
     return status == DM_OK;
 }
 
-static int begin_launched(void **state)
+static int begin_with_records(void **state)
 {
-    if (begin(state) != 0) {
+    if (begin_launched(state) != 0) {
         return -1;
     }
-    worker_count = dm_workers(session);
     return system("rm -rf records") == 0 ? (have_lmdb = make_records(), 0) : -1;
 }
 
@@ -490,7 +489,7 @@ int main(void)
     }
     launched = getenv("OMPI_COMM_WORLD_SIZE") != NULL;
     if (launched) {
-        return cmocka_run_group_tests(tests, begin_launched, end);
+        return cmocka_run_group_tests(tests, begin_with_records, end);
     }
     have_lmdb = system("rm -rf records") == 0 && make_records();
     return run_on_workers(tests);

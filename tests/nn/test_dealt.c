@@ -62,6 +62,7 @@ typedef struct way {
     dm_dtype type;
     int lean, slices, test_workers;
     const char *name;
+    dm_dtype wire;
 } way;
 
 static left *train(const way *w, int update, const char *state)
@@ -77,6 +78,7 @@ static left *train(const way *w, int update, const char *state)
     options.lean = w->lean;
     options.slices = w->slices;
     options.update = update;
+    options.wire = w->wire;
     options.test_workers = w->test_workers < worker_count ? w->test_workers : 0;
     write_file("net.prototxt", net_text);
     write_file("solver.prototxt", w->settings);
@@ -110,16 +112,19 @@ static void expect_same(const char *what, const left *a, const left *b, bool lin
 static void test_bits(void **state)
 {
     static const way ways[] = {
-        {SETTINGS "momentum: 0.9", NULL, DM_F32, 0, 4, 0, "f32"},
-        {SETTINGS "momentum: 0.9", NULL, DM_F32, 1, 4, 1, "lean, a test beside"},
-        {SETTINGS "momentum: 0.9", "a=batch,b=features", DM_F32, 0, 3, 0, "split"},
-        {SETTINGS "momentum: 0.9", NULL, DM_BF16, 0, 4, 0, "bf16"},
-        {SETTINGS "momentum: 0.9", "a=batch,b=batch", DM_F16, 0, 4, 0, "f16, in ranges"},
-        {SETTINGS "momentum: 0.9 iter_size: 2 clip_gradients: 0.5", NULL, DM_F32, 0, 4, 0, "clipped"},
-        {SETTINGS "type: 'Adam' momentum: 0.9 momentum2: 0.99", NULL, DM_F32, 0, 4, 0, "Adam"},
-        {SETTINGS "type: 'Nesterov' momentum: 0.9 regularization_type: 'L1'", NULL, DM_F32, 0, 4, 0,
-         "Nesterov"},
-        {SETTINGS "type: 'AdaDelta' momentum: 0.9", NULL, DM_F32, 0, 4, 0, "AdaDelta"},
+        {SETTINGS "momentum: 0.9", NULL, DM_F32, 0, 4, 0, "f32", 0},
+        {SETTINGS "momentum: 0.9", NULL, DM_F32, 1, 4, 1, "lean, a test beside", 0},
+        {SETTINGS "momentum: 0.9", "a=batch,b=features", DM_F32, 0, 3, 0, "split", 0},
+        {SETTINGS "momentum: 0.9", NULL, DM_BF16, 0, 4, 0, "bf16", 0},
+        {SETTINGS "momentum: 0.9", "a=batch,b=batch", DM_F16, 0, 4, 0, "f16, in ranges", 0},
+        {SETTINGS "momentum: 0.9 iter_size: 2 clip_gradients: 0.5", NULL, DM_F32, 0, 4, 0, "clipped", 0},
+        {SETTINGS "type: 'Adam' momentum: 0.9 momentum2: 0.99", NULL, DM_F32, 0, 4, 0, "Adam", 0},
+        {SETTINGS "type: 'Nesterov' momentum: 0.9 regularization_type: 'L1'", NULL, DM_F32, 0, 4, 0, "Nesterov",
+         0},
+        {SETTINGS "type: 'AdaDelta' momentum: 0.9", NULL, DM_F32, 0, 4, 0, "AdaDelta", 0},
+        {SETTINGS "momentum: 0.9", NULL, DM_F32, 0, 4, 0, "wire", DM_BF16},
+        {SETTINGS "momentum: 0.9 iter_size: 2", "a=batch,b=features", DM_F32, 1, 3, 1, "wire, split", DM_BF16},
+        {SETTINGS "type: 'Adam' momentum: 0.9 momentum2: 0.99", NULL, DM_BF16, 0, 4, 0, "wire, bf16", DM_BF16},
     };
     static left *of_one[COUNT(ways)]; /* worker, by the first group of tests */
     (void)state;
@@ -142,30 +147,38 @@ static void test_bits(void **state)
         } else {
             of_one[i] = whole;
         }
+        /* the gradients of "wire" are rounded, those of "f32" are not */
+        assert_true(strcmp(ways[i].name, "wire") != 0 ||
+                    memcmp(of_one[i]->weights, of_one[0]->weights, of_one[0]->bytes[0]) != 0);
     }
 }
 
-/* Dealt out or whole, a state goes on in the other way. */
+/* Dealt out or whole, a state goes on in the other way. (What gradients are on the wire is told again.) */
 static void test_resumed(void **state)
 {
-    static const way all = {SETTINGS "momentum: 0.9", NULL, DM_F32, 0, 4, 0, "resumed"};
-    way first = all;
+    static const way ways[] = {{SETTINGS "momentum: 0.9", NULL, DM_F32, 0, 4, 0, "resumed", 0},
+                               {SETTINGS "momentum: 0.9", NULL, DM_F32, 0, 4, 0, "wire, resumed", DM_BF16}};
     (void)state;
-    left *whole = train(&all, DM_UPDATE_WHOLE, NULL);
-    for (int k = 0; k < 2; k++) {
+    left *whole[COUNT(ways)];
+    for (int k = 0; k < 2 * COUNT(ways); k++) {
+        const way *w = &ways[k / 2];
         dm_solver *solver = NULL;
         dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
-        options.update = k ? DM_UPDATE_DEALT : DM_UPDATE_WHOLE;
-        write_file("solver.prototxt", first.settings);
+        whole[k / 2] = k % 2 ? whole[k / 2] : train(w, DM_UPDATE_WHOLE, NULL);
+        options.update = k % 2 ? DM_UPDATE_DEALT : DM_UPDATE_WHOLE;
+        options.wire = w->wire;
+        write_file("solver.prototxt", w->settings);
         CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
         CHECK(dm_solver_step(solver, 4));
         CHECK(dm_solver_snapshot(solver));
         CHECK(dm_solver_close(solver));
-        left *rest = train(&all, k ? DM_UPDATE_WHOLE : DM_UPDATE_DEALT, "dealt_iter_4.solverstate");
-        expect_same(k ? "then whole" : "then dealt out", whole, rest, false);
+        left *rest = train(w, k % 2 ? DM_UPDATE_WHOLE : DM_UPDATE_DEALT, "dealt_iter_4.solverstate");
+        expect_same(w->name, whole[k / 2], rest, false);
         free(rest);
     }
-    free(whole);
+    for (int i = 0; i < COUNT(ways); i++) {
+        free(whole[i]);
+    }
 }
 
 /* By itself, weights of more than 1 048 576 elements are; those that a layer of another kind uses too never
@@ -220,19 +233,9 @@ static void test_chosen(void **state)
     assert_int_equal(dm_solver_open(session, "solver.prototxt", &options, &solver), DM_ERR_ARG);
 }
 
-static int begin_launched(void **state)
-{
-    if (begin(state) != 0) {
-        return -1;
-    }
-    worker_count = dm_workers(session);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_resumed),
                                        cmocka_unit_test(test_chosen)};
-    return getenv("OMPI_COMM_WORLD_SIZE") ? cmocka_run_group_tests(tests, begin_launched, end)
-                                          : run_on_workers(tests);
+    return run_on_workers_or_ranks(tests);
 }

@@ -75,13 +75,15 @@ static void expect_equal(const char *what, const char *split, const traffic *pla
 static void test_passes(void **state)
 {
     (void)state;
-    for (int i = 0; i < COUNT(splits); i++) {
+    for (int i = 0; i < 2 * COUNT(splits); i++) { /* gradients in f32, and in bf16 */
+        const char *split = splits[i % COUNT(splits)];
         dm_net_options options = DM_NET_OPTIONS_INIT;
         dm_net *net = NULL;
         char *text = NULL;
         double said = -1;
         options.phase = DM_PHASE_TRAIN;
-        options.split = splits[i];
+        options.split = split;
+        options.wire = i < COUNT(splits) ? (dm_dtype)0 : DM_BF16;
         CHECK(dm_net_open_text(session, NET, NULL, &options, &net));
         CHECK(dm_net_forward(net, NULL));
         CHECK(dm_explain_begin(session));
@@ -92,7 +94,7 @@ static void test_passes(void **state)
         CHECK(nn_forward_part(net, false));
         CHECK(nn_backward(net, false));
         traffic after = so_far();
-        expect_equal("call by call", splits[i], &plans, &before, &after);
+        expect_equal(options.wire ? "call by call, bf16" : "call by call", split, &plans, &before, &after);
         CHECK(dm_net_explain(net, &text));
         assert_non_null(strstr(text, "at most "));
         assert_int_equal(sscanf(strstr(text, "at most "), "at most %lf KiB", &said), 1);
@@ -142,8 +144,77 @@ static void test_step(void **state)
     }
 }
 
+/* Of weights of 120 rows of `in` elements in four slices, of which worker w has `slices`: what it sends of
+ * their gradient in f32, less what it sends in bf16. It keeps the rows, or the part, that it adds up. */
+static int64_t saved(int w, int in)
+{
+    const int each = (4 + worker_count - 1) / worker_count, left = 4 - w * each,
+              slices = left < each ? left : each;
+    return (slices > 0 ? slices : 0) * (int64_t)(120 - 120 / worker_count) * in * 2;
+}
+
+/* In bf16 a gradient of weights has half the bytes; nothing else changes. Some are summed where they lie, some,
+ * of 16 KiB and more, in segments. */
+static void test_wire(void **state)
+{
+    enum { OUT = 120, IN = 40, BATCH = 8 };
+    static const char net[] =
+        "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { dim: [8, 40] "
+        "} "
+        "shape { dim: 8 } data_filler { type: 'gaussian' std: 1 } data_filler { value: 2 } } }\n" IP(
+            "a", "data", "120") IP("b", "a", "120") LOSS("b");
+    (void)state;
+    for (int update = DM_UPDATE_WHOLE; update <= DM_UPDATE_DEALT; update++) {
+        traffic did[2], planned[2];
+        double said[2];
+        for (int i = 0; i < 2; i++) {
+            dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+            dm_solver *s = NULL;
+            char *text = NULL;
+            options.update = update;
+            options.wire = i ? DM_BF16 : (dm_dtype)0;
+            write_file("net.prototxt", net);
+            write_file("solver.prototxt", "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 9 "
+                                          "snapshot_after_train: false\n");
+            CHECK(dm_solver_open(session, "solver.prototxt", &options, &s));
+            CHECK(dm_solver_step(s, 2));
+            CHECK(dm_explain_begin(session));
+            CHECK(dm_program_run(session, s->program, 1, 0, NULL));
+            CHECK(dm_explain_end(session, &text));
+            planned[i] = of_plans(text);
+            traffic before = so_far();
+            CHECK(dm_solver_step(s, 1));
+            did[i] = so_far();
+            for (int w = 0; w < worker_count; w++) {
+                did[i].sent[w] -= before.sent[w];
+                did[i].received[w] -= before.received[w];
+            }
+            CHECK(dm_net_explain(dm_solver_net(s), &text));
+            assert_int_equal(sscanf(strstr(text, "at most "), "at most %lf KiB", &said[i]), 1);
+            assert_int_equal(strstr(text, "Gradients of weights are sent in bf16") != NULL, i);
+            free(text);
+            CHECK(dm_solver_close(s));
+        }
+        int64_t most = 0;
+        for (int w = 0; w < worker_count; w++) {
+            const int64_t half = saved(w, IN) + saved(w, OUT);
+            most = half > most ? half : most;
+            for (int i = 0; i < 2; i++) {
+                assert_int_equal(did[i].sent[w], planned[i].sent[w]);
+                assert_int_equal(did[i].received[w], planned[i].received[w]);
+            }
+            if (did[0].sent[w] - did[1].sent[w] != half) {
+                fail_msg("worker %d of %d sends %lld bytes, and %lld in bf16: not %lld less", w, worker_count,
+                         (long long)did[0].sent[w], (long long)did[1].sent[w], (long long)half);
+            }
+        }
+        assert_true(fabs((said[0] - said[1]) * 1024 - (double)most) < 200); /* printed to 0.1 KiB */
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_step)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_step),
+                                       cmocka_unit_test(test_wire)};
     return run_on_workers(tests);
 }
