@@ -55,9 +55,8 @@ static const struct argp_option options[] = {
      "dealt if large)",
      0},
     {"wire", KEY_WIRE, "TYPE", 0,
-     "gradients of weights between workers: f32 (default), or bf16, half the bytes: each is rounded once "
-     "before "
-     "they are added",
+     "gradients of weights between workers: f32 (default), or bf16, half the bytes: rounded once, before they "
+     "are added",
      0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"test-workers", KEY_TEST_WORKERS, "N", 0,

@@ -96,7 +96,7 @@ typedef struct dm_conv {
     int group; /* divides the channels of x and y: channels of group g of y see those of group g of x */
     int slices;
     int relu; /* not 0: forward, y = max(y, 0); the gradients are those of the convolution */
-    int unused;
+    int unused;    /* not read */
     dm_dtype wire; /* of the gradient by the weights: see "Gradients on the wire" above */
 } dm_conv;
 #define DM_CONV_INIT                                                                                           \

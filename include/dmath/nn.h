@@ -180,7 +180,7 @@ typedef struct dm_net_options {
     int64_t store_bytes;
     const char *store_folder;
     int read; /* DM_READ_*. BY_WORKERS: where they cannot, that is an error */
-    int unused;
+    int unused; /* not read */
     /* What gradients of weights are between workers: 0, f32; or DM_BF16, half the bytes. Each slice's gradient
      * by the weights of a convolution, deconvolution, inner product, LSTM or RNN is rounded once to bf16 before
      * the slices are added, on any number of workers, one too; sums, weights, and gradients of biases, scales
@@ -341,7 +341,7 @@ typedef struct dm_solver_options {
      * group: in the functions that a program gives them dm_workers counts its workers. */
     int test_workers;
     int update; /* DM_UPDATE_* */
-    int unused;
+    int unused; /* not read */
     dm_dtype wire; /* as of dm_net_options, of the training net */
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT                                                                                 \

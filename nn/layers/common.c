@@ -189,8 +189,7 @@ dm_status nn_wire_refuse(const nn_layer *l)
     return l->net->wire && l->net->phase == NN_TRAIN && learns
                ? nn_layer_fail(
                      l, "type", DM_ERR_UNSUPPORTED,
-                     "is of the type %s, whose gradients are no sums over slices and cannot travel as "
-                     "bf16 (wire)",
+                     "is of the type %s: its gradient is no sum over slices, which wire could make bf16",
                      l->type->name)
                : DM_OK;
 }

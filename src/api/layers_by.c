@@ -154,13 +154,12 @@ dm_status dm_inner_backward_weights_with(dm_session *session, const dm_inner *in
 {
     const char *call = dmi_api_called() ? dmi_api_called() : "inner_backward_weights_with";
     dm_inner known;
-    int32_t wire;
     if (!inner) {
         return dmi_fail(DM_ERR_ARG, "%s: inner is NULL: start from DM_INNER_INIT", call);
     }
     dm_status status = dmi_sized_take(inner, DMI_SIZED_LEAST(dm_inner, wire), &known, sizeof known,
                                       "inner: start from DM_INNER_INIT");
-    status = status == DM_OK ? dmi_layer_wire_take(call, known.wire, &wire) : status;
+    status = status == DM_OK ? dmi_layer_wire_fits(call, known.wire) : status;
     return status == DM_OK ? inner_weights(session, &known, x, dy, beta, dw, db) : status;
 }
 

@@ -75,11 +75,11 @@ void dmi_layer_sums(dmi_call *call, double scale, double beta);
 void dmi_layer_sums_check(dmi_call *call, int first);
 /* args.i: beta is not 0; the type of gradients by weights on the wire, a dm_dtype or 0 */
 enum { DMI_LAYER_KEEPS = DMI_ARG_INTS - 1, DMI_LAYER_WIRE = DMI_ARG_INTS - 2 };
-/* A field `wire`, as it was given, of a call that has this name. */
-DM_CHECKED dm_status dmi_layer_wire_take(const char *call, dm_dtype wire, int32_t *arg);
-/* May the operands i, bit i of `operands`, have gradients that go so? */
+/* A field `wire`, as it was given to the call of this name, must be 0 or DM_BF16. */
+DM_CHECKED dm_status dmi_layer_wire_fits(const char *call, dm_dtype wire);
+/* With a wire, the operands i, bit i of `operands`, must not be f16. */
 DM_CHECKED dm_status dmi_layer_wire_check(const dmi_call *call, unsigned operands);
-/* The role of a gradient that the kernel makes in this type. */
+/* The role of a gradient by weights that the kernel makes in this type. */
 int dmi_layer_wire_role(const dmi_call *call, dm_dtype made);
 
 /* --- common_layer_sum.c: what several slices made is added up */

@@ -107,9 +107,8 @@ void dmi_layer_sums(dmi_call *call, double scale, double beta)
     call->args.i[DMI_LAYER_KEEPS] = beta != 0;
 }
 
-dm_status dmi_layer_wire_take(const char *call, dm_dtype wire, int32_t *arg)
+dm_status dmi_layer_wire_fits(const char *call, dm_dtype wire)
 {
-    *arg = (int32_t)wire;
     return wire == 0 || wire == DM_BF16 ? DM_OK
                                         : dmi_fail(DM_ERR_ARG, "%s: wire is %s (%d), not 0 or DM_BF16", call,
                                                    dmi_dtype_name(wire), (int)wire);

@@ -109,7 +109,7 @@ static void move(const summing *g, const dmi_desc *from, dmi_ref from_ref, const
                          NULL, source, done);
 }
 
-/* Does this worker have all addends already, as rows of the whole result, and unrounded? */
+/* Does this worker have all addends already, as rows of the whole result? */
 static bool has_all(const summing *g, const dmi_region *region)
 {
     bool all = region->count == dmi_layer_elements(g->s->out);

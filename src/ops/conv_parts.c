@@ -32,13 +32,14 @@ static dm_status take(const dm_conv *conv, int32_t arg[DMI_ARG_INTS])
     arg[GROUP] = known.group;
     arg[DMI_CONV_SLICES] = known.slices;
     arg[DMI_CONV_RELU] = known.relu != 0;
+    arg[DMI_LAYER_WIRE] = (int32_t)known.wire;
     for (int i = 0; i < ARGS; i++) {
         int least = i == PAD || i == PAD + 1 ? 0 : 1;
         if (arg[i] < least) {
             return dmi_fail(DM_ERR_ARG, "%s: %s is %d, not %d or more", call, names[i], arg[i], least);
         }
     }
-    return dmi_layer_wire_take(call, known.wire, &arg[DMI_LAYER_WIRE]);
+    return dmi_layer_wire_fits(call, known.wire);
 }
 
 /* The rows or columns of y; 0 or less: the kernel does not fit. */
