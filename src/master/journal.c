@@ -161,6 +161,16 @@ void dmi_put_bytes(dmi_journal *j, const void *bytes, int64_t count)
     }
 }
 
+void dmi_put_sized(dmi_journal *j, const void *options, size_t known)
+{
+    size_t size = known;
+    if (options) {
+        memcpy(&size, options, sizeof size);
+        size = DMI_MAX(sizeof size, DMI_MIN(size, known));
+    }
+    dmi_put_bytes(j, options, (int64_t)size);
+}
+
 void dmi_put_text(dmi_journal *j, const char *text)
 {
     dmi_put_bytes(j, text, text ? (int64_t)strlen(text) : 0);

@@ -49,6 +49,9 @@ void dmi_put_group(dmi_journal *j, dm_group g);
 void dmi_put_factor(dmi_journal *j, dm_factor f);
 void dmi_put_text(dmi_journal *j, const char *text); /* NULL is kept in this and all that follow */
 void dmi_put_bytes(dmi_journal *j, const void *bytes, int64_t count);
+/* A struct of options, whose first field is its size: of a program built with an older header it is smaller
+ * than `known`, this library's. */
+void dmi_put_sized(dmi_journal *j, const void *options, size_t known);
 void dmi_put_integers(dmi_journal *j, const int64_t *value, int64_t count);
 void dmi_put_ints(dmi_journal *j, const int *value, int64_t count);
 void dmi_put_reals(dmi_journal *j, const double *value, int64_t count);

@@ -249,6 +249,34 @@ static char *contents(size_t *bytes)
     return text;
 }
 
+/* Of options from a program with an older header as many bytes are kept as there are, and a replay takes them.
+ */
+static void test_older_options(void **state)
+{
+    (void)state;
+    const size_t size = offsetof(dm_conv, unused);
+    char options[128], *text = NULL;
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    dm_conv now = DM_CONV_INIT, *older = malloc(size);
+    assert_non_null(older);
+    now.size = size;
+    memcpy(older, &now, size);
+    dm_session *s = open_session(2, options);
+    dm_array x, w, y;
+    OK(dm_array_create(s, DM_F32, 4, (int64_t[]){2, 3, 3, 2}, NULL, &x));
+    OK(dm_array_create(s, DM_F32, 4, (int64_t[]){4, 1, 1, 2}, NULL, &w));
+    OK(dm_array_create(s, DM_F32, 4, (int64_t[]){2, 3, 3, 4}, NULL, &y));
+    OK(dm_conv_forward(s, older, x, w, DM_NO_ARRAY, y));
+    OK(dm_finalize(s, &(int64_t){0}));
+    free(older);
+    size_t bytes;
+    const char *kept = strstr(contents(&bytes), "conv_forward");
+    assert_non_null(kept);
+    assert_int_equal(strspn(strstr(kept, " x") + 2, "0123456789abcdef"), 2 * size);
+    OK(run(1, &text));
+    free(text);
+}
+
 static void replace_journal(const char *text, size_t bytes)
 {
     FILE *to = fopen(journal, "w");
@@ -564,13 +592,10 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_other_workers),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_two_sessions),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_groups_and_checkpoints),
+        cmocka_unit_test(test_again),           cmocka_unit_test(test_other_workers),
+        cmocka_unit_test(test_large),           cmocka_unit_test(test_two_sessions),
+        cmocka_unit_test(test_older_options),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_wrong_lines),     cmocka_unit_test(test_groups_and_checkpoints),
         cmocka_unit_test(test_late_and_unkept),
     };
     return cmocka_run_group_tests(tests, begin, end);
