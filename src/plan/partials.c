@@ -262,32 +262,6 @@ static void clear_accumulators(dmi_partials *s, int64_t count)
     dmi_build_kernel(s->b, DMI_KERNEL_reduce, &k, sizeof k, refs, 2, NULL);
 }
 
-static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark added, dmi_mark done)
-{
-    for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
-        dmi_region target;
-        target_region(s, s->b->me, j, chunk, &target);
-        if (target.count == 0) {
-            continue;
-        }
-        dmi_acc_store k = {.acc = s->acc,
-                           .ndim = target.ndim,
-                           .out_dtype = s->out->dtype,
-                           .out_offset = dmi_region_start(&target)};
-        for (int d = 0; d < target.ndim; d++) {
-            k.extent[d] = target.dim[d].count;
-            k.out_stride[d] = target.stride[d];
-        }
-        dmi_ref refs[2] = {dmi_ref_work(s->acc_work, DMI_READ), s->r->out->ref};
-        refs[1].mode = DMI_READWRITE;
-        refs[0].offset = at * s->elem;
-        dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_acc_store, &k, sizeof k, refs, 2, added);
-        memcpy(step->scalar, s->r->scalar, sizeof step->scalar);
-        dmi_mark_step(done, step);
-        at += target.count;
-    }
-}
-
 static int first_sender(const dmi_partials *s, int receiver)
 {
     const dmi_layout *out = s->out->layout;
@@ -306,6 +280,48 @@ static int sender_in(const dmi_partials *s, int receiver, int round)
     return round < x->group ? x->workers[dmi_fetch_replica(s->x, receiver) * x->group + place % x->group] : -1;
 }
 
+/* The own region of x from which alone a region of the result is made, result by result: its accumulators are
+ * the result's. -1: there is none. */
+static int64_t only_source(const dmi_partials *s, const dmi_region *target)
+{
+    int me = s->b->me;
+    int64_t only = -1;
+    dmi_region box;
+    box_in_x(s, target, &box);
+    for (int t = 0; t < s->b->profile->workers; t++) {
+        int from = sender_in(s, me, t);
+        int64_t regions = from >= 0 ? dmi_desc_region_count(s->x, from) : 0, i = -1;
+        while (regions > 0 && (i = dmi_desc_region_next(s->x, from, &box, i)) < regions) {
+            dmi_region partial;
+            partial_region(s, from, i, 0, &partial);
+            bool same = partial.count == target->count;
+            for (int d = 0; same && d < partial.ndim; d++) {
+                same = dmi_dimset_same(&partial.dim[d], &target->dim[d]);
+            }
+            if (partial.count == 0) {
+                continue;
+            }
+            if (from != me || only >= 0 || !same) {
+                return -1;
+            }
+            only = i;
+        }
+    }
+    return only;
+}
+
+/* Has every result that this worker makes one source, its own? Then no accumulators are combined here. */
+static bool each_alone(const dmi_partials *s)
+{
+    bool alone = !s->scatter;
+    for (int64_t j = 0; alone && j < dmi_desc_region_count(s->out, s->b->me); j++) {
+        dmi_region target;
+        target_region(s, s->b->me, j, 0, &target);
+        alone = target.count == 0 || only_source(s, &target) >= 0;
+    }
+    return alone;
+}
+
 /* Elements of out that this worker makes. */
 static int64_t made_here(const dmi_partials *s, int chunk)
 {
@@ -318,6 +334,33 @@ static int64_t made_here(const dmi_partials *s, int chunk)
     return count;
 }
 
+/* made: the accumulators are there. */
+static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark made, dmi_mark done)
+{
+    for (int64_t j = 0; j < dmi_desc_region_count(s->out, s->b->me); j++) {
+        dmi_region target;
+        target_region(s, s->b->me, j, chunk, &target);
+        if (target.count == 0) {
+            continue;
+        }
+        dmi_acc_store k = {.acc = s->acc,
+                           .ndim = target.ndim,
+                           .out_dtype = s->out->dtype,
+                           .out_offset = dmi_region_start(&target)};
+        for (int d = 0; d < target.ndim; d++) {
+            k.extent[d] = target.dim[d].count;
+            k.out_stride[d] = target.stride[d];
+        }
+        dmi_ref refs[2] = {dmi_ref_work(s->alone ? s->partial_work : s->acc_work, DMI_READ), s->r->out->ref};
+        refs[1].mode = DMI_READWRITE;
+        refs[0].offset = (s->alone ? s->partial_at[only_source(s, &target)] : at) * s->elem;
+        dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_acc_store, &k, sizeof k, refs, 2, made);
+        memcpy(step->scalar, s->r->scalar, sizeof step->scalar);
+        dmi_mark_step(done, step);
+        at += target.count;
+    }
+}
+
 /* Each region of out gets its addends from one replica of x, so every element counts once. The order of the
  * senders depends only on the region of out, so replicas of out agree to the last bit. In a round, grants come
  * before pushes, and kernels that wait for arrivals come last. */
@@ -327,7 +370,7 @@ static void collect(dmi_partials *s, int chunk, int64_t at, const dmi_mark summe
     for (int t = 0; t < workers && !s->b->failed; t++) {
         dmi_build_round(s->b);
         int from = sender_in(s, me, t);
-        if (from >= 0) {
+        if (from >= 0 && !s->alone) {
             each_share(s, from, me, chunk, at, from == me ? summed : NULL);
         }
         for (int to = 0; to < workers; to++) {
@@ -347,10 +390,11 @@ void dmi_plan_partials(dmi_partials *s)
     s->chunks = s->scatter ? dmi_segment_chunks(b->profile, s->out, s->elem) : 1;
     local_parts(s, summed);
     dmi_build_channel(b, s->channel);
+    s->alone = each_alone(s);
     for (int q = 0; q < s->chunks; q++) {
         count += made_here(s, q);
     }
-    if (count > 0) {
+    if (count > 0 && !s->alone) {
         clear_accumulators(s, count);
         s->receive_work = dmi_build_work(b, 0);
     }
@@ -358,7 +402,7 @@ void dmi_plan_partials(dmi_partials *s)
         dmi_mark added = {0};
         if (q < s->chunks) {
             collect(s, q, at, summed, added);
-            store_results(s, q, at, added, made[q]);
+            store_results(s, q, at, s->alone ? summed : added, made[q]);
             at += made_here(s, q);
         }
         if (s->scatter && q > 0) { /* behind the next chunk's pushes: these need not wait for a sum */

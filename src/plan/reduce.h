@@ -93,6 +93,8 @@ typedef struct dmi_partials {
     int64_t elem; /* its bytes */
     dm_dtype narrow; /* of addends */
     bool scatter; /* out is made in segments, of so many chunks */
+    bool alone; /* this worker makes its results of its own accumulators alone, which are stored from where they
+                   are */
     int chunks;
     int channel;  /* of all steps but the reductions of local elements */
     int partial_work, acc_work, receive_work;
