@@ -37,13 +37,40 @@ static __device__ __forceinline__ void copy_async(void *to, const void *from, in
     }
 }
 
+/* Doubles rounded to bf16, as made<bf16>::of rounds them, in fewer instructions where results are normal or infinite: by way of
+ * floats, whose last bit is made odd by what they have no room for, so that the second rounding is as of the double itself. */
+static __device__ __noinline__ bf16 rounded_seldom(double r)
+{
+    return made<bf16>::of(r);
+}
+template <int G> static __device__ __forceinline__ void round_all(const double (&r)[G], group<bf16, G> &g)
+{
+    bool usual = true;
+#pragma unroll
+    for (int e = 0; e < G; e++) {
+        const float towards_0 = __double2float_rz(r[e]);
+        const bool rest = (__double2loint(r[e]) & 0x1fffffff) != 0;
+        usual = usual && (fabsf(towards_0) >= 0x1p-126f || r[e] == 0);
+        g.v[e].bits = __bfloat16_as_ushort(__float2bfloat16_rn(__uint_as_float(__float_as_uint(towards_0) | (rest ? 1u : 0u))));
+    }
+    if (!usual) {
+#pragma unroll
+        for (int e = 0; e < G; e++) {
+            g.v[e] = rounded_seldom(r[e]);
+        }
+    }
+}
+
 /* Elements and results of type T. */
 template <typename R, typename T> struct typed {
-    typedef T slot;
+    typedef T slot, source;
     typedef typename R::number number;
+    static const bool direct = false;
     static __device__ __forceinline__ number open(T v)
     {
-        if constexpr (same_type<number, double>::value && sizeof(T) <= sizeof(float)) {
+        if constexpr (same_type<number, double>::value && same_type<T, bf16>::value) {
+            return (double)__uint_as_float((uint32_t)v.bits << 16);
+        } else if constexpr (same_type<number, double>::value && sizeof(T) <= sizeof(float)) {
             return (double)converted<float>(v);
         } else {
             return converted<number>(v);
@@ -68,9 +95,16 @@ template <typename R, typename T> struct typed {
     }
     static __device__ __forceinline__ void store(const dmi_cuda_scan &p, void *out, int64_t at, T r) { ((T *)out)[at] = r; }
 };
+/* Elements of type E, which threads read for themselves, a chunk at a time; results, in chunks too, of type T. */
+template <typename R, typename E, typename T> struct two_types : typed<R, T> {
+    typedef E source;
+    static const bool direct = true;
+    static __device__ __forceinline__ typename R::number open(E v) { return (typename R::number)carried(v); }
+};
 /* Of any types: numbers, and results, which are as wide. */
 template <typename R> struct any_type {
-    typedef typename R::number slot;
+    typedef typename R::number slot, source;
+    static const bool direct = false;
     static_assert(sizeof(typename R::number) == sizeof(typename R::result), "results take the place of numbers");
     static __device__ __forceinline__ slot open(slot v) { return v; }
     static __device__ __forceinline__ slot close(typename R::result r)
@@ -98,17 +132,31 @@ template <typename S> struct words {
     static const int count = sizeof(S) / sizeof(word);
 };
 
-template <typename S> static __device__ __forceinline__ S shuffled_up(const S &s, int by)
+/* That of the lane `by` before this one, or (DOWN) behind it. */
+template <bool DOWN, typename S> static __device__ __forceinline__ S shuffled(const S &s, int by)
 {
     word w[words<S>::count];
     S r;
     memcpy(w, &s, sizeof s);
 #pragma unroll
     for (int k = 0; k < words<S>::count; k++) {
-        w[k] = __shfl_up_sync(0xffffffffu, w[k], by);
+        w[k] = DOWN ? __shfl_down_sync(0xffffffffu, w[k], by) : __shfl_up_sync(0xffffffffu, w[k], by);
     }
     memcpy(&r, w, sizeof r);
     return r;
+}
+/* Those of all lanes, in their order, in the first lane. */
+template <typename R> static __device__ __forceinline__ typename R::state join_warp(typename R::state s)
+{
+    const int lane = threadIdx.x % LANES;
+#pragma unroll(R::kind == KIND_LOGSUM ? 1 : 5)
+    for (int by = 1; by < LANES; by *= 2) {
+        const typename R::state behind = shuffled<true>(s, by);
+        if (lane % (2 * by) == 0) {
+            R::combine(s, behind);
+        }
+    }
+    return s;
 }
 /* s: with those of the lanes before it. Returns the state of those alone. */
 template <typename R> static __device__ __forceinline__ typename R::state scan_warp(typename R::state &s)
@@ -116,14 +164,126 @@ template <typename R> static __device__ __forceinline__ typename R::state scan_w
     const int lane = threadIdx.x % LANES;
 #pragma unroll(R::kind == KIND_LOGSUM ? 1 : 5)
     for (int by = 1; by < LANES; by *= 2) {
-        typename R::state before = shuffled_up(s, by);
+        typename R::state before = shuffled<false>(s, by);
         if (lane >= by) {
             R::combine(before, s);
             s = before;
         }
     }
-    typename R::state before = shuffled_up(s, 1);
+    typename R::state before = shuffled<false>(s, 1);
     return lane == 0 ? R::start() : before;
+}
+
+/* Results as elements of out. */
+template <typename R, typename IO, int G>
+static __device__ __forceinline__ group<typename IO::slot, G> closed(const typename R::result (&r)[G])
+{
+    group<typename IO::slot, G> g;
+    if constexpr (same_type<typename R::result, double>::value && same_type<typename IO::slot, bf16>::value) {
+        round_all(r, g);
+    } else {
+#pragma unroll
+        for (int e = 0; e < G; e++) {
+            g.v[e] = IO::close(r[e]);
+        }
+    }
+    return g;
+}
+
+/* --- what a thread has of a row: V groups of G elements, of which the first `count` are there --- */
+/* Of sums of pairs: every element is looked at once for the range. Where all are below 2^960 and the state before them below
+ * 2^1000, no sum leaves it, and they are added without a look. */
+template <typename R> struct pairs {
+    static const bool are = R::kind == KIND_SUM && sizeof(typename R::state) == 16;
+};
+template <typename R, typename IO, int V, int G, bool WHOLE, bool PLAIN, typename LOAD>
+static __device__ __forceinline__ void take_all(typename R::state &s, bool &small, int count, LOAD load)
+{
+#pragma unroll(V < 8 || IO::direct ? V : 8)
+    for (int v = 0; v < V; v++) {
+        const group<typename IO::source, G> g = load(v);
+#pragma unroll
+        for (int e = 0; e < G; e++) {
+            if (WHOLE || v * G + e < count) {
+                const typename R::number x = IO::open(g.v[e]);
+                if constexpr (PLAIN) {
+                    small = small && R::small(x);
+                    R::take_plain(s, x);
+                } else {
+                    R::take(s, x, 0);
+                }
+            }
+        }
+    }
+}
+/* The state of them all. */
+template <typename R, typename IO, int V, int G, typename LOAD>
+static __device__ __forceinline__ typename R::state total_of(int count, bool &small, LOAD load)
+{
+    typename R::state s = R::start();
+    small = true;
+    if constexpr (pairs<R>::are) {
+        if (count >= V * G) {
+            take_all<R, IO, V, G, true, true>(s, small, count, load);
+        } else {
+            take_all<R, IO, V, G, false, true>(s, small, count, load);
+        }
+        s = R::settled(s);
+        if (!small) {
+            s = R::start();
+            take_all<R, IO, V, G, false, false>(s, small, count, load);
+        }
+    } else if (R::kind != KIND_LOGSUM && count >= V * G) {
+        take_all<R, IO, V, G, true, false>(s, small, count, load);
+    } else {
+        take_all<R, IO, V, G, false, false>(s, small, count, load);
+    }
+    return s;
+}
+template <typename R, typename IO, int V, int G, bool WHOLE, bool PLAIN, typename LOAD, typename STORE>
+static __device__ __forceinline__ void give_all(typename R::state s, int count, LOAD load, STORE store)
+{
+#pragma unroll(V < 8 || IO::direct ? V : 8)
+    for (int v = 0; v < V; v++) {
+        if (WHOLE || v * G < count) {
+            const group<typename IO::source, G> g = load(v);
+            typename R::result r[G];
+#pragma unroll
+            for (int e = 0; e < G; e++) {
+                if (WHOLE || v * G + e < count) {
+                    if constexpr (PLAIN) {
+                        R::take_plain(s, IO::open(g.v[e]));
+                    } else {
+                        R::take(s, IO::open(g.v[e]), 0);
+                    }
+                }
+                if constexpr (PLAIN) {
+                    r[e] = R::result_plain(s);
+                } else {
+                    r[e] = R::finish(s, 1);
+                }
+            }
+            store(v, closed<R, IO>(r));
+        }
+    }
+}
+/* Their results, s being the state before them, and small what total_of said. */
+template <typename R, typename IO, int V, int G, typename LOAD, typename STORE>
+static __device__ __forceinline__ void results_of(const typename R::state &s, int count, bool small, LOAD load, STORE store)
+{
+    if constexpr (pairs<R>::are) {
+        if (!(small && R::steady(s))) {
+            give_all<R, IO, V, G, false, false>(s, count, load, store);
+        } else if (count >= V * G) {
+            give_all<R, IO, V, G, true, true>(s, count, load, store);
+        } else {
+            give_all<R, IO, V, G, false, true>(s, count, load, store);
+        }
+    } else if (R::kind != KIND_LOGSUM && count >= V * G) {
+        give_all<R, IO, V, G, true, false>(s, count, load, store);
+    } else {
+        give_all<R, IO, V, G, false, false>(s, count, load, store);
+    }
 }
 
 /* A part of all rows, from element `begin` on. Of chained tiles the states are published in slots. A line: the rows of a
@@ -279,7 +439,18 @@ states_before(const dmi_cuda_scan &p, const piece &c, const void *starts, neighb
         }
     }
     __syncthreads();
-    if (warp == 0 && here) {
+    if constexpr (ROWS == 1) { /* a lane has one of these states, or none */
+        static_assert(1 + LEVELS * (FAN - 1) <= LANES, "a warp has them all");
+        if (warp == 0) {
+            const uint32_t l = LEVELS - 1 - (lane - 1) / (FAN - 1) % LEVELS, k = (lane - 1) % (FAN - 1);
+            if (lane == 0) {
+                before = m.first[0];
+            } else if (lane <= LEVELS * (FAN - 1) && k < (t >> (FAN_BITS * l)) % FAN) {
+                before = m.of[l][k][0];
+            }
+            before = join_warp<R>(before);
+        }
+    } else if (warp == 0 && here) {
         before = m.first[lane];
 #pragma unroll 1
         for (int l = LEVELS - 1; l >= 0; l--) {
@@ -288,6 +459,8 @@ states_before(const dmi_cuda_scan &p, const piece &c, const void *starts, neighb
                 R::combine(before, m.of[l][k][lane]);
             }
         }
+    }
+    if (warp == 0 && here) {
         S behind = before;
         R::combine(behind, total);
         if (ends) {
@@ -325,16 +498,17 @@ template <typename S, bool CHAINED> static constexpr int blocks_at_once(int buff
 /* Where a chunk lies, so that neither threads with neighbouring chunks nor those with chunks V apart get in each other's way. */
 static __device__ __forceinline__ int place_of(int number) { return number ^ (number >> 3 & 7); }
 
-template <typename R, typename IO, int V>
+/* TEAM threads, of which this is number `who`, have a tile. */
+template <typename R, typename IO, int V, int TEAM>
 static __device__ __forceinline__ void fetch_tile(const dmi_cuda_scan &p, const void *in, int64_t at, int64_t base, int64_t end,
-                                                  chunk *to)
+                                                  int who, chunk *to)
 {
     typedef typename IO::slot T;
     const int G = sizeof(chunk) / sizeof(T);
     if (p.wide) {
 #pragma unroll(V < 8 ? V : 8)
         for (int k = 0; k < V; k++) {
-            const int number = k * THREADS + threadIdx.x;
+            const int number = k * TEAM + who;
             const int64_t i = base + (int64_t)number * G;
             T *slot = (T *)(to + place_of(number));
             if (i + G <= end) {
@@ -348,23 +522,23 @@ static __device__ __forceinline__ void fetch_tile(const dmi_cuda_scan &p, const 
     } else {
 #pragma unroll 4
         for (int k = 0; k < V * G; k++) {
-            const int number = k * THREADS + threadIdx.x;
+            const int number = k * TEAM + who;
             if (base + number < end) {
                 IO::fetch(p, in, at + (base + number) * p.in_stride, (T *)(to + place_of(number / G)) + number % G);
             }
         }
     }
 }
-template <typename R, typename IO, int V>
+template <typename R, typename IO, int V, int TEAM>
 static __device__ __forceinline__ void store_tile(const dmi_cuda_scan &p, void *out, int64_t at, int64_t base, int64_t end,
-                                                  const chunk *from)
+                                                  int who, const chunk *from)
 {
     typedef typename IO::slot T;
     const int G = sizeof(chunk) / sizeof(T);
     if (p.wide) {
 #pragma unroll(V < 8 ? V : 8)
         for (int k = 0; k < V; k++) {
-            const int number = k * THREADS + threadIdx.x;
+            const int number = k * TEAM + who;
             const int64_t i = base + (int64_t)number * G;
             const chunk g = from[place_of(number)];
             if (i + G <= end) {
@@ -378,13 +552,35 @@ static __device__ __forceinline__ void store_tile(const dmi_cuda_scan &p, void *
     } else {
 #pragma unroll 4
         for (int k = 0; k < V * G; k++) {
-            const int number = k * THREADS + threadIdx.x;
+            const int number = k * TEAM + who;
             if (base + number < end) {
                 IO::store(p, out, at + (base + number) * p.out_stride, ((const T *)(from + place_of(number / G)))[number % G]);
             }
         }
     }
 }
+
+/* What a thread reads for itself: the first `count` of N elements from x on; chunks of them are aligned. */
+template <typename E, int N> struct own_elements {
+    alignas(16) E v[N];
+    __device__ __forceinline__ void read(const E *x, int count)
+    {
+        if (count >= N) {
+#pragma unroll
+            for (int k = 0; k < N * (int)sizeof(E) / (int)sizeof(chunk); k++) {
+                ((uint4 *)v)[k] = ((const uint4 *)x)[k];
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < N; i++) {
+                v[i] = i < count ? x[i] : E();
+            }
+        }
+    }
+};
+template <typename E> struct own_elements<E, 0> {
+    __device__ __forceinline__ void read(const E *, int) {}
+};
 
 template <typename R, typename IO, int V, bool CHAINED>
 static __global__ void
@@ -394,6 +590,7 @@ static __global__ void
 {
     typedef typename R::state S;
     typedef typename IO::slot T;
+    typedef typename IO::source E;
     const int G = sizeof(chunk) / sizeof(T), TILE = THREADS * V * G;
     extern __shared__ chunk room[];
     __shared__ S totals[WARPS];
@@ -403,7 +600,9 @@ static __global__ void
     uint32_t job = first_job(c);
     int64_t at[3], to[3] = {0, 0, 0};
     locate<3>(p.rows, job % c.lines, at);
-    fetch_tile<R, IO, V>(p, in, at[0], c.begin + (int64_t)(job / c.lines) * TILE, c.end, room);
+    if (!IO::direct) {
+        fetch_tile<R, IO, V, THREADS>(p, in, at[0], c.begin + (int64_t)(job / c.lines) * TILE, c.end, threadIdx.x, room);
+    }
     __pipeline_commit();
     S running = R::start();
     if (!CHAINED && threadIdx.x == 0) {
@@ -418,23 +617,30 @@ static __global__ void
         const uint32_t next = CHAINED ? jobs : job + c.lines;
         if (next < jobs) {
             locate<3>(p.rows, next % c.lines, to);
-            fetch_tile<R, IO, V>(p, in, to[0], c.begin + (int64_t)(next / c.lines) * TILE, c.end,
-                                 room + (here ^ 1) * (THREADS * V));
+            if (!IO::direct) {
+                fetch_tile<R, IO, V, THREADS>(p, in, to[0], c.begin + (int64_t)(next / c.lines) * TILE, c.end, threadIdx.x,
+                                              room + (here ^ 1) * (THREADS * V));
+            }
         }
         __pipeline_commit();
         const int64_t left = c.end - base - (int64_t)threadIdx.x * (V * G);
-        const int count = left < V * G ? (int)left : V * G;
-        S s = R::start();
-#pragma unroll(V < 8 ? V : 8)
-        for (int v = 0; v < V; v++) {
-            const group<T, G> g = *(const group<T, G> *)(tile + place_of(threadIdx.x * V + v));
+        const int count = left < 0 ? 0 : left < V * G ? (int)left : V * G;
+        own_elements<E, IO::direct ? V * G : 0> own;
+        own.read((const E *)in + at[0] + base + threadIdx.x * (V * G), count);
+        auto load = [&](int v) {
+            if constexpr (IO::direct) {
+                group<E, G> g;
 #pragma unroll
-            for (int e = 0; e < G; e++) {
-                if (v * G + e < count) {
-                    R::take(s, IO::open(g.v[e]), 0);
+                for (int e = 0; e < G; e++) {
+                    g.v[e] = own.v[v * G + e];
                 }
+                return g;
+            } else {
+                return *(const group<T, G> *)(tile + place_of(threadIdx.x * V + v));
             }
-        }
+        };
+        bool small;
+        S s = total_of<R, IO, V, G>(count, small, load);
         const S before_lane = scan_warp<R>(s);
         if (lane == LANES - 1) {
             totals[warp] = s;
@@ -470,25 +676,49 @@ static __global__ void
         __syncthreads();
         s = totals[warp];
         R::combine(s, before_lane);
-#pragma unroll(V < 8 ? V : 8)
-        for (int v = 0; v < V; v++) {
-            group<T, G> *slot = (group<T, G> *)(tile + place_of(threadIdx.x * V + v)), g = *slot;
-#pragma unroll
-            for (int e = 0; e < G; e++) {
-                if (v * G + e < count) {
-                    R::take(s, IO::open(g.v[e]), 0);
-                    g.v[e] = IO::close(R::finish(s, 1));
-                }
-            }
-            *slot = g;
-        }
+        results_of<R, IO, V, G>(s, count, small, load, [&](int v, const group<T, G> &g) {
+            *(group<T, G> *)(tile + place_of(threadIdx.x * V + v)) = g;
+        });
         __syncthreads();
-        store_tile<R, IO, V>(p, out, at[1], base, c.end, tile);
+        store_tile<R, IO, V, THREADS>(p, out, at[1], base, c.end, threadIdx.x, tile);
         job = next;
         at[0] = to[0];
         at[1] = to[1];
         at[2] = to[2];
     }
+}
+
+/* --- along short rows: a warp has a row, whose only tile is its own --- */
+template <typename R, typename IO, int V>
+static __global__ void __launch_bounds__(THREADS)
+    scan_rows(const __grid_constant__ dmi_cuda_scan p, const __grid_constant__ piece c, const void *in, const void *starts,
+              void *out)
+{
+    typedef typename R::state S;
+    typedef typename IO::slot T;
+    const int G = sizeof(chunk) / sizeof(T), warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+    extern __shared__ chunk room[];
+    chunk *tile = room + warp * (LANES * V);
+    const uint32_t row = blockIdx.x * WARPS + warp;
+    int64_t at[3];
+    if (row >= c.lines) {
+        return;
+    }
+    locate<3>(p.rows, row, at);
+    fetch_tile<R, IO, V, LANES>(p, in, at[0], c.begin, c.end, lane, tile);
+    __pipeline_commit();
+    S s = first_state<R>(p, c, starts, row, at[2]);
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    const int left = (int)(c.end - c.begin) - lane * (V * G), count = left < 0 ? 0 : left < V * G ? left : V * G;
+    auto load = [&](int v) { return *(const group<T, G> *)(tile + place_of(lane * V + v)); };
+    bool small;
+    S mine = total_of<R, IO, V, G>(count, small, load);
+    R::combine(s, scan_warp<R>(mine));
+    results_of<R, IO, V, G>(s, count, small, load,
+                            [&](int v, const group<T, G> &g) { *(group<T, G> *)(tile + place_of(lane * V + v)) = g; });
+    __syncwarp();
+    store_tile<R, IO, V, LANES>(p, out, at[1], c.begin, c.end, lane, tile);
 }
 
 /* --- across: a lane has a row, and each warp the next `each` elements of all of them --- */
@@ -546,13 +776,10 @@ static __global__ void
             fetch_across<R, IO, V>(p, in, to[0], next_from, next_end, (T *)room + (here ^ 1) * (THREADS * V));
         }
         __pipeline_commit();
-        S s = R::start();
-#pragma unroll 8
-        for (int v = 0; v < V; v++) {
-            if (from + v < end) {
-                R::take(s, IO::open(x[v * THREADS]), 0);
-            }
-        }
+        const int count = (int)(end - from);
+        auto load = [&](int v) { return group<T, 1>{{x[v * THREADS]}}; };
+        bool small;
+        S s = total_of<R, IO, V, 1>(count, small, load);
         totals[warp][lane] = s;
         __syncthreads();
         S all = R::start(), before = running;
@@ -575,13 +802,9 @@ static __global__ void
         __syncthreads();
         s = m.first[lane];
         R::combine(s, totals[warp][lane]);
-#pragma unroll 8
-        for (int v = 0; v < V; v++) {
-            if (from + v < end) {
-                R::take(s, IO::open(x[v * THREADS]), 0);
-                IO::store(p, out, at[1] + (from + v) * p.out_stride, IO::close(R::finish(s, 1)));
-            }
-        }
+        results_of<R, IO, V, 1>(s, count, small, load, [&](int v, const group<T, 1> &g) {
+            IO::store(p, out, at[1] + (from + v) * p.out_stride, g.v[0]);
+        });
         job = next;
         row = next_row;
         from = next_from;
@@ -596,6 +819,7 @@ static __global__ void
 enum {
     ENOUGH = 2048, /* lines that fill a device several times */
     SHORT = 2,     /* chunks that a thread has of a short row */
+    LANE = 8,      /* of a row that a warp has */
     TICKET_BYTES = 256
 };
 
@@ -683,17 +907,25 @@ static void launch_across(dmi_queue *q, const dmi_cuda_scan *p, const void *in, 
     });
 }
 
-/* May rows be read and written a chunk at a time? */
-static bool in_chunks(const dmi_cuda_scan *p, const void *in, const void *out, int n)
+/* May rows be read and written a chunk at a time? Of elements a chunk has `n`, of results `m`. */
+static bool in_chunks(const dmi_cuda_scan *p, const void *in, const void *out, int n, int m)
 {
     bool yes = p->in_stride == 1 && p->out_stride == 1 && (uintptr_t)in % 16 == 0 && (uintptr_t)out % 16 == 0;
     for (int d = 0; d < p->rows.ndim; d++) {
         bool one = p->rows.extent[d].extent == 1;
-        yes = yes && (one || (p->rows.stride[0][d] % n == 0 && p->rows.stride[1][d] % n == 0));
+        yes = yes && (one || (p->rows.stride[0][d] % n == 0 && p->rows.stride[1][d] % m == 0));
     }
     return yes;
 }
 
+/* Rows of a warp each. */
+template <typename R, typename IO, int V>
+static void launch_rows(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts, void *out)
+{
+    const piece c = {0, p->n, p->rows.items, 1, 0, NULL, NULL, NULL, NULL};
+    scan_rows<R, IO, V><<<blocks_for(p->rows.items, WARPS), THREADS, THREADS * V * sizeof(chunk), stream_of(q)>>>(*p, c, in,
+                                                                                                             starts, out);
+}
 /* Rows of one small tile each. */
 template <typename R, typename IO, int V>
 static void launch_short(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts, void *out)
@@ -705,15 +937,32 @@ static void launch_short(dmi_queue *q, const dmi_cuda_scan *p, const void *in, c
 template <typename R, typename T>
 static void launch_typed(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts, void *out)
 {
+    const int G = sizeof(chunk) / sizeof(T);
     dmi_cuda_scan with = *p;
-    with.wide = in_chunks(p, in, out, sizeof(chunk) / sizeof(T));
+    with.wide = in_chunks(p, in, out, G, G);
     if (p->across) {
         launch_across<R, typed<R, T>>(q, &with, in, starts, out);
-    } else if (p->n <= THREADS * SHORT * (int64_t)(sizeof(chunk) / sizeof(T))) {
+    } else if (p->n <= LANES * SHORT * G) {
+        launch_rows<R, typed<R, T>, SHORT>(q, &with, in, starts, out);
+    } else if (p->n <= LANES * LANE * G) {
+        launch_rows<R, typed<R, T>, LANE>(q, &with, in, starts, out);
+    } else if (p->n <= THREADS * SHORT * G) {
         launch_short<R, typed<R, T>, SHORT>(q, &with, in, starts, out);
     } else {
         launch_along<R, typed<R, T>, 8, sizeof(T) == 2 ? 8 : 16>(q, &with, in, starts, out);
     }
+}
+/* Elements of type E into 64-bit integers; false: they do not lie in chunks. */
+template <typename R, typename E>
+static bool launch_two_types(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts, void *out)
+{
+    dmi_cuda_scan with = *p;
+    with.wide = in_chunks(p, in, out, sizeof(chunk) / sizeof(E), sizeof(chunk) / sizeof(int64_t));
+    if (p->across || !with.wide) {
+        return false;
+    }
+    launch_along<R, two_types<R, E, int64_t>, 8, 16>(q, &with, in, starts, out);
+    return true;
 }
 template <typename R>
 static void launch_any(dmi_queue *q, const dmi_cuda_scan *p, const void *in, const void *starts, void *out)
@@ -771,6 +1020,14 @@ static void launch_scan(dmi_queue *q, const dmi_cuda_scan *p, const void *in, co
         if (same && p->dtype == DM_I32) {
             launch_typed<R, int32_t>(q, p, in, starts, out);
             return;
+        }
+        if constexpr (R::kind == KIND_SUM && same_type<typename R::result, int64_t>::value) {
+            const bool widens = p->out_dtype == DM_I64;
+            if ((widens && p->dtype == DM_U8 && launch_two_types<R, uint8_t>(q, p, in, starts, out)) ||
+                (widens && p->dtype == DM_BOOL && launch_two_types<R, bool8>(q, p, in, starts, out)) ||
+                (widens && p->dtype == DM_I32 && launch_two_types<R, int32_t>(q, p, in, starts, out))) {
+                return;
+            }
         }
     }
     launch_any<R>(q, p, in, starts, out);

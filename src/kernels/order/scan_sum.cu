@@ -26,6 +26,27 @@ template <typename S, typename N, typename RESULT> struct sums_of {
     {
         return result_one(a);
     }
+    /* Of pairs, between which there is no look at the range. settled: as it is kept. */
+    static __device__ __forceinline__ bool small(N x)
+    {
+        return fabs(x) < 0x1p960;
+    }
+    static __device__ __forceinline__ bool steady(const S &a)
+    {
+        return fabs(a.hi) < 0x1p1000 && !dmi_is_scaled(a.hi, a.lo);
+    }
+    static __device__ __forceinline__ void take_plain(S &a, N x)
+    {
+        add(&a, x);
+    }
+    static __device__ __forceinline__ S settled(const S &a)
+    {
+        return kept(a);
+    }
+    static __device__ __forceinline__ RESULT result_plain(const S &a)
+    {
+        return __dadd_rn(a.hi, a.lo);
+    }
 
   private:
     static __device__ __forceinline__ void take_one(sum_f64 *a, double x)
