@@ -157,6 +157,9 @@ typedef struct dmi_cuda_reduce {
     uint32_t parts; /* partial sums of each result */
     uint32_t items_per_part;
     int64_t results; /* elements between parts in `sums` */
+    /* along, of one result in parts: the last thread block adds them up into acc. NULL: another kernel does */
+    uint32_t *ticket;
+    void *acc;
     dm_dtype dtype;  /* not complex: a complex array is one of its parts */
 } dmi_cuda_reduce;
 /* Thread blocks: of short rows several a thread. */

@@ -110,13 +110,13 @@ template <typename NATIVE, typename ACC, int INPUTS, int COUNT> struct item_base
         advance_in<SIDES>(p.base.kept, i, row);
     }
     template <typename R>
-    static __device__ __forceinline__ void put(const dmi_reduce_args &p, void *out, uint32_t part,
+    static __device__ __forceinline__ void put(const dmi_reduce_args &p, bool last, void *out, uint32_t part,
                                                int64_t result, typename R::state s)
     {
         typedef typename R::state S;
         if constexpr (R::kind == KIND_SUM) {
-            ((S *)out)[(p.last ? 0 : part * p.base.results) + result] = s;
-        } else if (!p.last) {
+            ((S *)out)[(last ? 0 : part * p.base.results) + result] = s;
+        } else if (!last) {
             ((S *)out)[part * p.base.results + result] = s;
         } else if constexpr (R::kind == KIND_VALUE) {
             ((ACC *)out)[result] = stored<ACC>(s.v);

@@ -1,6 +1,7 @@
 /* Sums over dims. `along`: a team of threads on a result, side by side on the elements that are summed.
  * `across`: a thread on a group of neighbouring results, and several such rows of threads, each with a share of
- * the elements. Several thread blocks may make partial sums of one result, which `join` adds up. All orders are fixed.
+ * the elements. Several thread blocks may make partial sums of one result, which `join` adds up, or, of one
+ * result, the last of them. All orders are fixed.
  */
 #include "kernels/reduce/sums.cuh"
 
@@ -21,6 +22,31 @@ template <typename S> static __device__ __forceinline__ S team_sum(S s, int team
         __syncthreads();
         for (int w = 1; threadIdx.x == 0 && w < THREADS / WARP; w++) {
             s = joined(s, warps[w]);
+        }
+    }
+    return s;
+}
+
+/* What a thread of a team has of the parts of a result, added up. */
+template <typename S>
+static __device__ __forceinline__ S joined_parts(const S *sums, int64_t parts, int64_t results, int64_t result,
+                                                 uint32_t lane, uint32_t team)
+{
+    const int DEPTH = 8;
+    S s;
+    clear(&s);
+    for (int64_t part = lane; part < parts; part += DEPTH * team) {
+        S v[DEPTH];
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) { /* all on their way at once */
+            clear(&v[k]);
+            if (part + k * team < parts) {
+                v[k] = sums[(part + k * team) * results + result];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+            s = joined(s, v[k]);
         }
     }
     return s;
@@ -90,6 +116,12 @@ static __global__ void __launch_bounds__(THREADS)
         s[0] = team_sum(s[0], (int)p.team);
         if (active && lane == 0) {
             ((S *)sums)[part * p.results + result] = s[0];
+        }
+    }
+    if (p.ticket && last_block(p.ticket)) {
+        const S all = team_sum(joined_parts((const S *)sums, p.parts, 1, 0, threadIdx.x, THREADS), THREADS);
+        if (threadIdx.x == 0) {
+            *(S *)p.acc = all;
         }
     }
 }
@@ -167,26 +199,10 @@ template <typename S>
 static __global__ void __launch_bounds__(THREADS)
     join(int64_t parts, int64_t results, uint32_t team, const S *__restrict__ sums, S *__restrict__ acc)
 {
-    const int DEPTH = 8;
     const uint32_t teams = THREADS / team, lane = threadIdx.x % team;
     for (int64_t base = (int64_t)blockIdx.x * teams; base < results; base += (int64_t)gridDim.x * teams) {
         int64_t result = base + threadIdx.x / team;
-        S s;
-        clear(&s);
-        for (int64_t part = lane; result < results && part < parts; part += DEPTH * team) {
-            S v[DEPTH];
-#pragma unroll
-            for (int k = 0; k < DEPTH; k++) { /* all on their way at once */
-                clear(&v[k]);
-                if (part + k * team < parts) {
-                    v[k] = sums[(part + k * team) * results + result];
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < DEPTH; k++) {
-                s = joined(s, v[k]);
-            }
-        }
+        S s = joined_parts(sums, result < results ? parts : 0, results, result, lane, team);
         s = team_sum(s, (int)team);
         if (result < results && lane == 0) {
             acc[result] = s;

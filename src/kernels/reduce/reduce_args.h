@@ -18,6 +18,8 @@ typedef struct dmi_reduce_args {
         dmi_reduce_box kept, summed;
         uint32_t team, parts, items_per_part, tail;
         int64_t tail_at, results;
+        uint32_t *ticket;
+        void *acc;
     } base;
     unsigned char last, ordered;
     unsigned char splat[DMI_MAP_ARG_SIDES]; /* groups: one element serves a whole group */

@@ -79,6 +79,10 @@ static void sum_range(void *context, const dmi_box *part, const int64_t *at)
     void *sums = dmi_at_mut(job->out, job->result_at * job->acc_bytes);
     make_box(job, part, &p->summed, &job->args.base.summed);
     choose_shape(p, job->row);
+    bool joins = job->one_launch && p->parts > 1 && p->results == 1;
+    p->ticket = joins ? job->q->ticket : NULL;
+    p->acc = sums;
+    job->joined = joins;
     if (!job->one_launch || p->parts > 1) {
         sums = dmi_at_mut(job->q->workspace, job->parts * p->results * job->state_bytes);
         job->parts += p->parts;
@@ -110,12 +114,13 @@ static void sum_results(void *context, const dmi_box *part, const int64_t *at)
     job->result_at = at[job->inputs];
     job->one_launch = items_of(&job->summed) <= DMI_CUDA_ITEMS;
     job->parts = 0;
+    job->joined = false;
     make_box(job, part, &p->kept, &job->args.base.kept);
     p->results = (int64_t)p->kept.items * (p->across ? p->group : 1);
     job->rows.narrow = job->program ? p->dtype == DM_F32 : p->group > 1 && p->dtype != DM_F64;
     begin[job->inputs] = job->first_place;
     dmi_cuda_split(&job->summed, begin, true, sum_range, job);
-    if (job->parts > 0) {
+    if (job->parts > 0 && !job->joined) {
         void *acc = dmi_at_mut(job->out, job->result_at * job->acc_bytes);
         if (job->row) {
             job->rows.base = *p;

@@ -25,6 +25,7 @@ typedef struct dmi_reduce_job {
     int64_t at[DMI_BOX_SIDES], result_at;
     bool one_launch;
     int64_t parts; /* sums in the workspace, a result */
+    bool joined;   /* the kernel that makes them adds them up */
 } dmi_reduce_job;
 
 /* Reduces a part of d with these extents; elements are counted as in all of d. */

@@ -41,6 +41,8 @@ void dmi_reduce_launch_program(dmi_reduce_job *job, const int64_t *at, void *out
     a->base.tail = p->tail;
     a->base.tail_at = p->tail_at;
     a->base.results = p->results;
+    a->base.ticket = p->ticket;
+    a->base.acc = p->acc;
     a->last = job->rows.last;
     a->ordered = job->rows.ordered;
     a->place = job->rows.place;

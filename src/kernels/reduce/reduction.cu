@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(THREADS)
         }
         s = team_state<R>(s, (int)team);
         if (result < results && lane == 0) {
-            put_state<R>(p, out, 0, result, s);
+            put_state<R>(p, p.last, out, 0, result, s);
         }
     }
 }

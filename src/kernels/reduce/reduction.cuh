@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/dtypes.cuh"
 #include "kernels/ewise/made.cuh"
+#include "kernels/reduce/last_block.cuh"
 #include "kernels/reduce/reduction_rows.cuh"
 
 extern "C" {

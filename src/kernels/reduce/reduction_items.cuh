@@ -21,12 +21,12 @@ template <typename N, typename T> static __device__ __forceinline__ N as_number(
 
 static_assert((int)REDUCE_THREADS == (int)THREADS, "the loops are for thread blocks of this size");
 
-/* A part's state to the workspace, or the result's to acc. */
+/* A part's state to the workspace, or (last) the result's to acc. */
 template <typename R>
-static __device__ __forceinline__ void put_state(const dmi_cuda_rows &p, void *out, uint32_t part, int64_t result,
+static __device__ __forceinline__ void put_state(const dmi_cuda_rows &p, bool last, void *out, uint32_t part, int64_t result,
                                                  typename R::state s)
 {
-    if (!p.last) {
+    if (!last) {
         ((typename R::state *)out)[part * p.base.results + result] = s;
         return;
     }
@@ -59,12 +59,12 @@ template <typename NATIVE, int COUNT> struct item_base {
     {
         locate<1>(p.base.kept, i, row);
     }
-    /* A part's state to the workspace, or the result's to acc. */
+    /* A part's state to the workspace, or (last) the result's to acc. */
     template <typename R>
-    static __device__ __forceinline__ void put(const rows_of_memory &p, void *out, uint32_t part, int64_t result,
+    static __device__ __forceinline__ void put(const rows_of_memory &p, bool last, void *out, uint32_t part, int64_t result,
                                                typename R::state s)
     {
-        put_state<R>(p, out, part, result, s);
+        put_state<R>(p, last, out, part, result, s);
     }
 };
 
@@ -104,8 +104,9 @@ template <typename R, typename T, int COUNT> struct several : item_base<opened_t
 /* Groups of integers, and groups for rows of logic (reduction_whole.cu). */
 void dmi_cuda_launch_rows_whole(dmi_queue *q, const rows_of_memory *p, unsigned blocks, void *out);
 
-/* Thread blocks of a multiprocessor: exponentials would take registers for two alone. */
-template <typename R> constexpr int least_blocks() { return R::kind == KIND_LOGSUM ? 3 : 1; }
+/* Thread blocks of a multiprocessor. Left to itself the compiler takes registers for two or three, whose loads do not fill the
+ * memory. */
+template <typename R> constexpr int least_blocks() { return R::kind == KIND_LOGSUM || R::kind == KIND_MOMENTS ? 3 : 4; }
 
 template <typename R, typename ITEM>
 static __global__ void __launch_bounds__(THREADS, least_blocks<R>()) along(const __grid_constant__ rows_of_memory p, void *out)

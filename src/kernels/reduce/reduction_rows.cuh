@@ -112,15 +112,40 @@ static __device__ __forceinline__ double squared(wide_complex a)
 #include "kernels/reduce/reduce.def"
 #undef DMI_REDUCTION
 
-/* Of a row that keeps places: the better one of two values that are not NaN. */
+/* Of a row that keeps places. better: the better one of two values, NaN where one is. behind: is a, which comes later, not
+ * taken beside b? Neither is NaN then. worst: what no value is behind. */
+static __device__ __forceinline__ float larger_or_nan(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a > b || a != a ? a : b;
+#endif
+}
+static __device__ __forceinline__ float smaller_or_nan(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    float r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a < b || a != a ? a : b;
+#endif
+}
 template <typename R> struct value_row;
 template <typename N> struct value_row<reduction_argmin<N>> {
-    static __device__ __forceinline__ float better(float a, float b) { return fminf(a, b); }
-    template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b < a ? b : a; }
+    static __device__ __forceinline__ float better(float a, float b) { return smaller_or_nan(a, b); }
+    template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b < a || b != b ? b : a; }
+    template <typename T, typename V> static __device__ __forceinline__ bool behind(T a, V b) { return (V)a >= b; }
+    template <typename T> static __device__ __forceinline__ T worst(T) { return highest(T()); }
 };
 template <typename N> struct value_row<reduction_argmax<N>> {
-    static __device__ __forceinline__ float better(float a, float b) { return fmaxf(a, b); }
-    template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b > a ? b : a; }
+    static __device__ __forceinline__ float better(float a, float b) { return larger_or_nan(a, b); }
+    template <typename T> static __device__ __forceinline__ T better(T a, T b) { return b > a || b != b ? b : a; }
+    template <typename T, typename V> static __device__ __forceinline__ bool behind(T a, V b) { return (V)a <= b; }
+    template <typename T> static __device__ __forceinline__ T worst(T) { return lowest(T()); }
 };
 
 #endif

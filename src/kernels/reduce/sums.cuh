@@ -3,6 +3,7 @@
 #define DMI_CUDA_SUMS_CUH
 
 #include "kernels/cuda/dtypes.cuh"
+#include "kernels/reduce/last_block.cuh"
 #include "kernels/reduce/scaled_sums.h"
 #include "kernels/reduce/sum_states.cuh"
 
