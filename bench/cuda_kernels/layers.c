@@ -24,15 +24,16 @@ static void elements(dmi_dnn *d, int r, int64_t count, dm_dtype type)
 
 static void run_pooling(const bench *t)
 {
-    bool back = t->kind == DMI_KERNEL_pooling_back, max = t->to == DM_F32;
+    bool back = t->kind == DMI_KERNEL_pooling_back, taps = t->to == DM_U8, max = t->to == DM_F32 || taps;
     dmi_pooling d = {.dnn = {.dtype = DM_F32, .samples = t->n},
                      .method = max ? DM_POOL_MAX : DM_POOL_AVERAGE,
+                     .taps = taps,
                      .in = {SIDE, SIDE, CHANNELS},
                      .out = {POOLED, POOLED, CHANNELS},
                      .kernel = {3, 3},
                      .stride = {2, 2}};
     int64_t x = t->n * SIDE * SIDE * CHANNELS, y = t->n * POOLED * POOLED * CHANNELS;
-    elements(&d.dnn, 0, back && !max ? 0 : x, DM_F32);
+    elements(&d.dnn, 0, taps ? y : back && !max ? 0 : x, taps ? DM_U8 : DM_F32);
     elements(&d.dnn, 1, y, DM_F32);
     elements(&d.dnn, 2, back ? x : 0, DM_F32);
     run(t, t->kind, &d.dnn, (void *[DMI_DNN_REFS]){t->a, back ? (char *)t->b + x * 4 : t->b, t->b}, t->c);
@@ -101,6 +102,7 @@ void cuda_bench_layers(bench *t)
     } row[] = {{"pooling, max of 3x3/2", run_pooling, DMI_KERNEL_pooling, DM_F32, 1, 1},
                {"pooling, mean of 3x3/2", run_pooling, DMI_KERNEL_pooling, DM_F64, 1, 1},
                {"its gradient, max", run_pooling, DMI_KERNEL_pooling_back, DM_F32, 2, 1},
+               {"the same, places kept", run_pooling, DMI_KERNEL_pooling_back, DM_U8, 1, 1.25},
                {"its gradient, mean", run_pooling, DMI_KERNEL_pooling_back, DM_F64, 1, 1},
                {"local response normalisation of 5", run_lrn, DMI_KERNEL_lrn, DM_F32, 2, 0},
                {"its gradient", run_lrn, DMI_KERNEL_lrn_back, DM_F32, 3, 0},

@@ -229,14 +229,14 @@ static __device__ __forceinline__ void after_previous()
 }
 
 /* Of a queue that `overlaps`, such a kernel begins before the one before it has ended, where the GPU and the code can. */
-template <typename P>
-static inline void launch_after(const dmi_queue *q, void (*kernel)(P), unsigned blocks, const P &p)
+template <typename... P, typename... A>
+static inline void launch_after(const dmi_queue *q, void (*kernel)(P...), dim3 blocks, const A &...args)
 {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(blocks);
+    config.gridDim = blocks;
     config.blockDim = dim3(DMI_CUDA_THREADS);
     config.stream = stream_of(q);
     cudaFuncAttributes code;
@@ -244,7 +244,7 @@ static inline void launch_after(const dmi_queue *q, void (*kernel)(P), unsigned 
         config.attrs = &early;
         config.numAttrs = 1;
     }
-    cudaLaunchKernelEx(&config, kernel, p);
+    cudaLaunchKernelEx(&config, kernel, args...);
 }
 
 #endif

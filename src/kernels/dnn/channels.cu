@@ -75,6 +75,7 @@ template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     sum_parts(const sums_params p, const S *x, const S *y, double *partial)
 {
+    after_previous();
     portion mine = portion_of<V>(p);
     double sum[V] = {};
 #pragma unroll 4
@@ -103,6 +104,7 @@ static __global__ void __launch_bounds__(THREADS)
     relu_parts(const sums_params p, int64_t x_pitch, int64_t dy_pitch, const S *x, const S *dy, S *dx,
                double *partial)
 {
+    after_previous();
     portion mine = portion_of<V>(p);
     double sum[V] = {};
 #pragma unroll 4
@@ -124,6 +126,7 @@ template <typename OUT>
 static __global__ void __launch_bounds__(THREADS)
     join(int64_t channels, int parts, const double *partial, OUT *out)
 {
+    after_previous();
     int64_t c = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
     if (c >= channels) {
         return;
@@ -175,18 +178,18 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
     bool aligned = (((uintptr_t)x | (uintptr_t)y) & 15) == 0;
     double *partial = (double *)q->workspace;
     if (aligned) {
-        sum_parts<T, S, V, true><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
+        launch_after(q, sum_parts<T, S, V, true>, grid, p, x, y, partial);
     } else {
-        sum_parts<T, S, V, false><<<grid, THREADS, 0, stream_of(q)>>>(p, x, y, partial);
+        launch_after(q, sum_parts<T, S, V, false>, grid, p, x, y, partial);
     }
     unsigned blocks = blocks_for(channels, THREADS / WARP);
     if (p.out != NULL) {
         return;
     }
     if (out_dtype == DM_F64) {
-        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial, (double *)out);
+        launch_after(q, join<double>, dim3(blocks), channels, (int)grid.x, partial, (double *)out);
     } else {
-        join<<<blocks, THREADS, 0, stream_of(q)>>>(channels, (int)grid.x, partial, (float *)out);
+        launch_after(q, join<float>, dim3(blocks), channels, (int)grid.x, partial, (float *)out);
     }
 }
 
@@ -227,11 +230,11 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
         int64_t channels = r->channels - c < room ? r->channels - c : room;
         sums_params p = deal(q, r->rows, channels, r->channels, V, r->sums + c, true, &grid);
         double *partial = (double *)q->workspace;
-        relu_parts<T, S, V, (V > 1)><<<grid, THREADS, 0, stream_of(q)>>>(
-            p, r->x_pitch, r->pitch, (const S *)r->x + c, (const S *)r->dy + c, (S *)r->dx + c, partial);
+        launch_after(q, relu_parts<T, S, V, (V > 1)>, grid, p, r->x_pitch, r->pitch, (const S *)r->x + c,
+                     (const S *)r->dy + c, (S *)r->dx + c, partial);
         if (p.out == NULL) {
-            join<<<blocks_for(channels, THREADS / WARP), THREADS, 0, stream_of(q)>>>(channels, (int)grid.x,
-                                                                                     partial, r->sums + c);
+            launch_after(q, join<double>, dim3(blocks_for(channels, THREADS / WARP)), channels, (int)grid.x,
+                         partial, r->sums + c);
         }
     }
 }
@@ -260,6 +263,7 @@ static __global__ void __launch_bounds__(THREADS)
     biased(uint32_t items, const dmi_cuda_divisor lanes, bool relu, int64_t from_pitch, int64_t pitch,
            const F *from, const T *bias, S *y)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
@@ -291,9 +295,9 @@ static void launch_biased(dmi_queue *q, const dmi_cuda_bias *b)
     for (int64_t r = 0; r < b->rows; r += most) {
         int64_t items = (b->rows - r < most ? b->rows - r : most) * lanes;
         const F *from = b->from != NULL ? (const F *)b->from + r * apart : NULL;
-        biased<T, S, F, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            (uint32_t)items, dmi_cuda_divide_by(lanes), b->relu, apart, b->pitch, from, (const T *)b->bias,
-            (S *)b->y + r * b->pitch);
+        launch_after(q, biased<T, S, F, V>, dim3(blocks_for(items, THREADS)), (uint32_t)items,
+                     dmi_cuda_divide_by(lanes), b->relu, apart, b->pitch, from, (const T *)b->bias,
+                     (S *)b->y + r * b->pitch);
     }
 }
 

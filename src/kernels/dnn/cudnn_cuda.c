@@ -1,8 +1,9 @@
 /* Convolutions by cuDNN, version 9, of 16-bit types, and of f32 where TF32 is allowed: without it products of
  * matrices are faster (adr/0019). Images and weights stay as they are: NHWC and KRSC. Strides over few
- * channels become channels first. Few groups are convolutions of their own, whose channels are copied to the
- * workspace and back: the library has few engines for groups, and none for many shapes. The queues of a device
- * share what is made for a shape. */
+ * channels become channels first. Few groups are convolutions of their own: the library has few engines for
+ * groups, and none for many shapes. Forward their channels stay where they are if there is an engine for pixels
+ * that lie apart. Else they are copied to the workspace and back: engines for gradients would copy them too, of
+ * each group and less fast. The queues of a device share what is made for a shape. */
 #include "device/cuda/cudnn.h"
 #include "kernels/dnn/cudnn_plan.h"
 
@@ -72,11 +73,12 @@ static void kept_make(kept *k, cudnnHandle_t handle, int64_t room)
     int64_t begin = dmi_now_ns();
     dmi_cudnn_plan_make(&k->plan, handle, k->which, d, room);
     dmi_log(DMI_LOG_DEBUG,
-            "cuDNN: %s, %s, %d x %d x %d x %d, kernel %d x %d, to %d, %d groups: %s %d, %.1f MB, in %.1f ms",
+            "cuDNN: %s, %s, %d x %d x %d x %d (of %d), kernel %d x %d, to %d (of %d), %d groups: %s %d, %.1f "
+            "MB, in %.1f ms",
             names[k->which], dmi_dtype_name(d->dnn.dtype), (int)d->dnn.samples, (int)d->in[0], (int)d->in[1],
-            (int)d->in[2], (int)d->kernel[0], (int)d->kernel[1], (int)d->out[2], (int)d->group,
-            k->plan.plan ? "engine" : "none", k->plan.candidate, (double)k->plan.bytes * 1e-6,
-            (double)(dmi_now_ns() - begin) * 1e-6);
+            (int)d->in[2], (int)d->dnn.pitch[DMI_CUDNN_X], (int)d->kernel[0], (int)d->kernel[1], (int)d->out[2],
+            (int)d->dnn.pitch[DMI_CUDNN_Y], (int)d->group, k->plan.plan ? "engine" : "none", k->plan.candidate,
+            (double)k->plan.bytes * 1e-6, (double)(dmi_now_ns() - begin) * 1e-6);
 }
 
 /* Finds what fits, or makes it in the place of what was not used for longest. NULL: there is no memory. */
@@ -88,7 +90,8 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     memcpy(&wanted.shape.in, d->in, sizeof *d - offsetof(dmi_convolution, in));
     wanted.shape.dnn.samples = d->dnn.samples;
     wanted.shape.dnn.dtype = d->dnn.dtype;
-    wanted.shape.dnn.pitch[2] = dmi_conv_pitch(d);
+    wanted.shape.dnn.pitch[DMI_CUDNN_X] = d->dnn.pitch[DMI_CUDNN_X];
+    wanted.shape.dnn.pitch[DMI_CUDNN_Y] = d->dnn.pitch[DMI_CUDNN_Y];
     wanted.which = which;
     for (int i = 0; i < c->count; i++) {
         kept *k = c->kept[i];
@@ -114,7 +117,24 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     return k;
 }
 
-/* Group by group, each an image of its own in the workspace. one: the convolution of a group. */
+/* Group by group, on its channels where they are. one: the convolution of a group. */
+static cudnnStatus_t run_in_place(const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+                                  const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
+                                  char *workspace)
+{
+    cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
+    int64_t elem = dmi_dtype_bytes(d->dnn.dtype);
+    for (int64_t g = 0; g < d->group && s == CUDNN_STATUS_SUCCESS; g++) {
+        void *part[DMI_CUDNN_OPERANDS] = {(char *)operand[0] + g * one->in[2] * elem,
+                                          (char *)operand[1] + g * one->out[2] * elem,
+                                          (char *)operand[2] + g * one->out[2] * d->columns[1] * elem,
+                                          operand[3] ? (float *)operand[3] + g * one->out[2] : NULL};
+        s = dmi_cudnn_plan_run(&k->plan, handle, part, workspace);
+    }
+    return s;
+}
+
+/* Group by group, each an image of its own in the workspace. */
 static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
                                 const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
                                 char *workspace)
@@ -189,6 +209,7 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
                                          which == DMI_CUDNN_BIASED ? at[3] : NULL};
     dmi_convolution one = *d;
     bool packs = dmi_cudnn_packs(d), folds = dmi_cudnn_folds(d) && which != DMI_CUDNN_DATA;
+    bool forward = which == DMI_CUDNN_FORWARD || which == DMI_CUDNN_BIASED;
     if (!dnn || !dmi_cudnn_takes(d)) {
         return false;
     }
@@ -200,15 +221,24 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     if (folds) {
         dmi_cudnn_fold(d, &one);
     }
+    one.dnn.pitch[DMI_CUDNN_X] = packs && forward ? d->in[2] : one.in[2];
+    one.dnn.pitch[DMI_CUDNN_Y] = forward ? dmi_conv_pitch(d) : one.out[2];
     pthread_mutex_lock(&lock);
     cache *c = join(q, dnn);
     kept *k = c ? kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d)) : NULL;
+    bool in_place = packs && forward && k && k->plan.plan;
+    if (packs && forward && k && !in_place) {
+        one.dnn.pitch[DMI_CUDNN_X] = one.in[2];
+        one.dnn.pitch[DMI_CUDNN_Y] = one.out[2];
+        k = kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
+    }
     bool serves = k && k->plan.plan;
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
     if (serves) {
-        s = packs   ? run_groups(q, k, dnn->handle, d, &one, operand, workspace)
-            : folds ? run_folded(q, k, dnn->handle, d, &one, operand, workspace)
-                    : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
+        s = in_place ? run_in_place(k, dnn->handle, d, &one, operand, workspace)
+            : packs  ? run_groups(q, k, dnn->handle, d, &one, operand, workspace)
+            : folds  ? run_folded(q, k, dnn->handle, d, &one, operand, workspace)
+                     : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
     }
     pthread_mutex_unlock(&lock);
     if (s != CUDNN_STATUS_SUCCESS) {

@@ -8,7 +8,9 @@
 
 enum {
     DMI_CUDNN_DESCRIPTORS = 16, /* tensors, how windows move, operations, graph, plan, engine */
-    DMI_CUDNN_OPERANDS = 4      /* x, y, w, bias */
+    DMI_CUDNN_OPERANDS = 4,     /* x, y, w, bias */
+    DMI_CUDNN_X = 0,            /* places in dnn.pitch of a convolution as plans take it */
+    DMI_CUDNN_Y = 1
 };
 
 /* A convolution of one shape, ready to run. */
@@ -22,7 +24,8 @@ typedef struct dmi_cudnn_plan {
 } dmi_cudnn_plan;
 
 /* Chooses an engine: the first, in the order of the library's estimates, that gives the same bits each time,
- * computes as precisely as asked, and needs at most `room` bytes. d: one group, or all as one call. */
+ * computes as precisely as asked, and needs at most `room` bytes. d: one group, or all as one call; its pitches
+ * are of pixels of x and y, whatever is computed. */
 void dmi_cudnn_plan_make(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_convolution *d,
                          int64_t room);
 void dmi_cudnn_plan_free(dmi_cudnn_plan *p);

@@ -124,7 +124,7 @@ static bool epilogue(dmi_cudnn_plan *p, const dmi_convolution *d, const int64_t 
     const int64_t dims[4] = {1, d->out[2], 1, 1};
     cudnnBackendDescriptor_t bias, shifted = y;
     return tensor(p, BIAS, d->dnn.dtype, dims, dims[1], &bias) &&
-           (!d->relu || tensor(p, SHIFTED, d->dnn.dtype, y_dims, dmi_conv_pitch(d), &shifted)) &&
+           (!d->relu || tensor(p, SHIFTED, d->dnn.dtype, y_dims, d->dnn.pitch[DMI_CUDNN_Y], &shifted)) &&
            pointwise(p, CUDNN_POINTWISE_ADD, sum, bias, shifted, &op[0]) &&
            (!d->relu || pointwise(p, CUDNN_POINTWISE_RELU_FWD, shifted, NULL, y, &op[1]));
 }
@@ -134,19 +134,19 @@ static bool graph(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_
 {
     const struct names *n = &names[which == DMI_CUDNN_BIASED ? DMI_CUDNN_FORWARD : which];
     cudnnBackendDescriptor_t x, y, w, conv, op[3], sum;
-    bool biased = which == DMI_CUDNN_BIASED, forward = biased || which == DMI_CUDNN_FORWARD;
+    bool biased = which == DMI_CUDNN_BIASED;
     const int64_t x_dims[4] = {d->dnn.samples, d->in[2], d->in[0], d->in[1]},
                   y_dims[4] = {d->dnn.samples, d->out[2], d->out[0], d->out[1]},
                   w_dims[4] = {d->out[2], d->in[2] / d->group, d->kernel[0], d->kernel[1]};
     float one = 1, zero = 0;
-    if (!tensor(p, X, d->dnn.dtype, x_dims, x_dims[1], &x) ||
-        !tensor(p, Y, d->dnn.dtype, y_dims, forward ? dmi_conv_pitch(d) : y_dims[1], &y) ||
+    if (!tensor(p, X, d->dnn.dtype, x_dims, d->dnn.pitch[DMI_CUDNN_X], &x) ||
+        !tensor(p, Y, d->dnn.dtype, y_dims, d->dnn.pitch[DMI_CUDNN_Y], &y) ||
         !tensor(p, W, d->dnn.dtype, w_dims, w_dims[1], &w)) {
         return false;
     }
     sum = y;
-    return (!biased || tensor(p, SUM, d->dnn.dtype, y_dims, dmi_conv_pitch(d), &sum)) && moves(p, d, &conv) &&
-           make(p, n->type, &op[0]) && set(op[0], n->alpha, CUDNN_TYPE_FLOAT, 1, &one) &&
+    return (!biased || tensor(p, SUM, d->dnn.dtype, y_dims, d->dnn.pitch[DMI_CUDNN_Y], &sum)) &&
+           moves(p, d, &conv) && make(p, n->type, &op[0]) && set(op[0], n->alpha, CUDNN_TYPE_FLOAT, 1, &one) &&
            set(op[0], n->beta, CUDNN_TYPE_FLOAT, 1, &zero) &&
            set(op[0], n->conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv) &&
            set(op[0], n->x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x) &&

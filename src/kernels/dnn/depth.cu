@@ -15,6 +15,7 @@ struct divisors {
 static __global__ void __launch_bounds__(THREADS)
     fold(const dmi_cuda_depth p, const divisors by, uint32_t items, const uint16_t *x, uint16_t *folded)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
@@ -48,8 +49,8 @@ void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x,
     }
     for (int64_t n = 0; n < p->samples; n += most) {
         int64_t items = (p->samples - n < most ? p->samples - n : most) * sample;
-        fold<<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            *p, by, (uint32_t)items, (const uint16_t *)x + n * size, (uint16_t *)folded + n * sample * V);
+        launch_after(q, fold, dim3(blocks_for(items, THREADS)), *p, by, (uint32_t)items,
+                     (const uint16_t *)x + n * size, (uint16_t *)folded + n * sample * V);
     }
     dmi_cuda_launched(q, "depth");
 }
@@ -58,6 +59,7 @@ void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x,
 static __global__ void __launch_bounds__(THREADS)
     unfold(const dmi_cuda_depth p, int64_t items, const uint16_t *folded, uint16_t *x)
 {
+    after_previous();
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
@@ -71,7 +73,7 @@ static __global__ void __launch_bounds__(THREADS)
 void dmi_cuda_launch_depth_back(dmi_queue *q, const dmi_cuda_depth *p, const void *folded, void *x)
 {
     int64_t items = p->samples * p->in[0] * p->in[1] * p->channels;
-    unfold<<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(*p, items, (const uint16_t *)folded,
-                                                                     (uint16_t *)x);
+    launch_after(q, unfold, dim3(blocks_for(items, THREADS)), *p, items, (const uint16_t *)folded,
+                 (uint16_t *)x);
     dmi_cuda_launched(q, "depth_back");
 }

@@ -161,8 +161,7 @@ static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
                           .channels = d->in[2],
                           .seed = (uint64_t)call->number[0].whole};
     int64_t groups = d->in[2] / p.group;
-    bool halves = group == 8;
-    p.repeat = halves ? 1 : groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
+    p.repeat = groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
     p.lanes = dmi_cuda_divide_by(groups / p.repeat);
     for (int a = 0; a < 2; a++) {
         p.in[a] = (int)d->in[a];
@@ -172,6 +171,20 @@ static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
         p.stride[a] = dmi_cuda_divide_by(d->stride[a]);
     }
     return p;
+}
+
+/* Rows of a strip: as many as leave some strips for each thread that the GPU has. */
+dmi_cuda_strips dmi_cuda_strips_of(const dmi_cuda_pooling *p, int v, int rows, int columns)
+{
+    enum { MOST = 8, THREADS = 1 << 19 };
+    int64_t lanes = p->channels / v, line = p->samples * columns * lanes;
+    int64_t each = DMI_MIN(DMI_MAX(line * rows / THREADS, 1), MOST), strips = (rows + each - 1) / each;
+    return (dmi_cuda_strips){.items = line * strips,
+                             .rows = (int)((rows + strips - 1) / strips),
+                             .all_rows = rows,
+                             .lanes = dmi_cuda_divide_by(lanes),
+                             .columns = dmi_cuda_divide_by(columns),
+                             .strips = dmi_cuda_divide_by(strips)};
 }
 
 /* Some samples at a time, as many as one launch may have. */
@@ -189,7 +202,8 @@ static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *w
     bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16) && is_aligned(taps, 8);
     dmi_cuda_pooling p = describe(call, grouped);
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
-        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group / p.repeat);
+        p.samples = DMI_MIN(step, d->dnn.samples - n);
+        p.items = (uint32_t)(p.samples * to / p.group / p.repeat);
         p.first = (d->dnn.first + n) * to;
         for (int a = 0; a < 2; a++) {
             p.side[a] = dmi_cuda_divide_by(d->out[a]);
@@ -228,7 +242,8 @@ dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
     }
     dmi_cuda_pooling p = describe(call, is_aligned(dy, 16) && is_aligned(dx, 16) && is_aligned(taps, 8));
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
-        p.items = (uint32_t)(DMI_MIN(step, d->dnn.samples - n) * to / p.group / p.repeat);
+        p.samples = DMI_MIN(step, d->dnn.samples - n);
+        p.items = (uint32_t)(p.samples * to / p.group / p.repeat);
         for (int a = 0; a < 2; a++) {
             p.side[a] = dmi_cuda_divide_by(d->in[a]);
         }

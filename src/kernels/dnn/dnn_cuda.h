@@ -21,7 +21,7 @@ typedef struct dmi_cuda_pooling {
     dmi_cuda_divisor side[2];  /* of y, or backward of x: rows, columns */
     dmi_cuda_divisor stride[2];
     int in[2], out[2], kernel[2], pad[2];
-    int64_t channels, first; /* first: number of the first element of y */
+    int64_t samples, channels, first; /* first: number of the first element of y */
     uint64_t seed;
 } dmi_cuda_pooling;
 /* A tap: which element of the window is taken, in row-major order, padding counted; all bits set: none. y,
@@ -32,10 +32,18 @@ void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void
 void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
                                   void *dx);
 
-/* --- pooling_short.cu: 16-bit types, the largest, usual kernels; false: not those, and nothing was done */
-bool dmi_cuda_launch_pooling_short(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, void *taps);
-bool dmi_cuda_launch_pooling_back_short(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps,
-                                        const void *dy, void *dx);
+/* --- pooling_strips.cu, pooling_strips_back.cu: the largest and means, usual windows, whole groups; false: not
+ * those, and nothing was done. An item is a strip: `rows` of the all_rows places of a column, V channels. */
+typedef struct dmi_cuda_strips {
+    int64_t items;
+    int rows, all_rows;
+    dmi_cuda_divisor lanes, columns, strips;
+} dmi_cuda_strips;
+dmi_cuda_strips dmi_cuda_strips_of(const dmi_cuda_pooling *p, int v, int rows, int columns);
+bool dmi_cuda_launch_pooling_strips(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y,
+                                    void *taps);
+bool dmi_cuda_launch_pooling_back_strips(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps,
+                                         const void *dy, void *dx);
 
 /* --- lrn.cu */
 typedef struct dmi_cuda_lrn {
@@ -88,6 +96,27 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
  * `sample` on; or adds them to it. */
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
+
+/* --- conv_small.cu: of f32, one group */
+enum {
+    DMI_SMALL_TERMS = 2048,  /* elements of a window, at most */
+    DMI_SMALL_WORK = 1 << 25 /* products, at most: then fewer kernels save more than faster products */
+};
+typedef struct dmi_cuda_small_conv {
+    int64_t windows;
+    int outputs, terms; /* terms: of a window */
+    dmi_cuda_divisor channels, columns,
+        out[2]; /* channels of a pixel, columns of a kernel, rows and columns of y */
+    int in[2], stride[2], pad[2], dilation[2];
+    int64_t pitch; /* of pixels of y */
+    bool relu;
+} dmi_cuda_small_conv;
+/* bias: may be NULL. */
+void dmi_cuda_launch_small_conv(dmi_queue *q, const dmi_cuda_small_conv *p, const float *x, const float *w,
+                                const float *bias, float *y);
+/* dw and bias, of type bias_dtype, or NULL: the gradients. */
+void dmi_cuda_launch_small_weights(dmi_queue *q, const dmi_cuda_small_conv *p, const float *x, const float *dy,
+                                   float *dw, dm_dtype bias_dtype, void *bias);
 
 /* --- groups.cu: rows of `bytes` bytes, all groups of a pixel beside one another, to `groups` images of whole pixels;
  * back: the other way. A group's part of a row is a multiple of 16 bytes. */

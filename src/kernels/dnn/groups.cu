@@ -15,6 +15,7 @@ struct groups_params {
 
 static __global__ void __launch_bounds__(THREADS) regroup(const groups_params p, const uint4 *from, uint4 *to)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.items) {
         return;
@@ -36,8 +37,7 @@ void dmi_cuda_launch_groups(dmi_queue *q, int64_t rows, int64_t bytes, int64_t g
     p.back = back;
     for (p.first = 0; p.first < rows; p.first += most) {
         p.items = (uint32_t)((rows - p.first < most ? rows - p.first : most) * units);
-        regroup<<<blocks_for(p.items, THREADS), THREADS, 0, stream_of(q)>>>(p, (const uint4 *)from,
-                                                                            (uint4 *)to);
+        launch_after(q, regroup, dim3(blocks_for(p.items, THREADS)), p, (const uint4 *)from, (uint4 *)to);
     }
     dmi_cuda_launched(q, "groups");
 }

@@ -1,8 +1,12 @@
-/* Losses and accuracy on GPUs. A warp takes a row, the scores of one label; sums of rows are made by warp, by
- * thread block and over all of these, in an order that follows from the extents alone. */
+/* Losses and accuracy on GPUs. A warp takes a row, the scores of one label, and of few classes several rows;
+ * sums of rows are made by warp, by thread block and over all of these, in an order that follows from the
+ * extents alone. */
 #include "kernels/dnn/labelled.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP, BLOCKS = 512, GROUP = 4 };
+/* Rows of at most FEW classes: a team of up to 8 lanes has OWN elements each. SHORT_BLOCKS: 8 on each of 132
+ * multiprocessors. */
+enum { FEW = 128, OWN = 16, SHORT_BLOCKS = 1056 };
 #define ALL 0xffffffffu
 typedef dmi_cuda_labelled params;
 
@@ -44,6 +48,7 @@ static __device__ double block_sum(double value)
 static __global__ void __launch_bounds__(THREADS)
     join(const params p, int parts, const double *partial, double *sum)
 {
+    after_previous();
     double value = 0;
     for (int i = (int)threadIdx.x; i < parts; i += THREADS) {
         value += partial[i];
@@ -113,6 +118,92 @@ static __device__ double softmax_row(const params &p, int lane, const T *x, int3
     return -(double)log(at < (T)FLT_MIN ? (T)FLT_MIN : at);
 }
 
+/* GROUP elements of a row of n, from c on; -infinity beyond it. */
+template <typename T, bool ALIGNED>
+static __device__ __forceinline__ group<T, GROUP> part_of_row(const T *x, int c, int n)
+{
+    group<T, GROUP> out;
+    if (ALIGNED && c < n) {
+        return *(const group<T, GROUP> *)(x + c); /* n is a multiple of GROUP */
+    }
+#pragma unroll
+    for (int k = 0; k < GROUP; k++) {
+        out.v[k] = c + k < n ? x[c + k] : (T)-INFINITY;
+    }
+    return out;
+}
+
+/* Softmax of rows of few classes: each team of lanes has one, of a warp WARP / team rows at once. ALIGNED: rows
+ * are whole aligned groups; which elements a lane has does not depend on it. */
+template <typename T, bool ALIGNED>
+static __global__ void __launch_bounds__(THREADS)
+    short_rows(const params p, int team, const T *x, const int32_t *labels, T *prob, double *partial)
+{
+    after_previous();
+    const int parts = OWN / GROUP, lane = (int)threadIdx.x % WARP, member = lane % team, n = (int)p.d.classes;
+    const int64_t rows = WARP / team;
+    double sum_of_rows = 0;
+    for (int64_t first = ((int64_t)blockIdx.x * WARPS + threadIdx.x / WARP) * rows; first < p.rows;
+         first += (int64_t)gridDim.x * WARPS * rows) {
+        bool there = first + lane / team < p.rows;
+        int64_t row = there ? first + lane / team : first;
+        const T *from = x + row * n;
+        int32_t label = labels[row];
+        group<T, GROUP> own[parts];
+        T top = (T)-INFINITY, sum = 0;
+#pragma unroll
+        for (int i = 0; i < parts; i++) {
+            own[i] = part_of_row<T, ALIGNED>(from, (i * team + member) * GROUP, n);
+        }
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            T value = own[i / GROUP].v[i % GROUP];
+            top = value > top ? value : top;
+        }
+        for (int by = team / 2; by > 0; by /= 2) {
+            T other = __shfl_xor_sync(ALL, top, by);
+            top = other > top ? other : top;
+        }
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            T *value = &own[i / GROUP].v[i % GROUP];
+            *value = exp(*value - top);
+            sum += (i / GROUP * team + member) * GROUP + i % GROUP < n ? *value : (T)0;
+        }
+        for (int by = team / 2; by > 0; by /= 2) {
+            sum += __shfl_xor_sync(ALL, sum, by);
+        }
+        T inverse = 1 / sum;
+#pragma unroll
+        for (int i = 0; i < OWN && prob != NULL; i++) { /* divided by sum: a product and a correction */
+            T *value = &own[i / GROUP].v[i % GROUP], quotient = *value * inverse;
+            *value = fma(fma(-quotient, sum, *value), inverse, quotient);
+        }
+#pragma unroll
+        for (int i = 0; i < parts && prob != NULL && there; i++) {
+            int c = (i * team + member) * GROUP;
+            if (ALIGNED && c < n) {
+                *(group<T, GROUP> *)(prob + row * n + c) = own[i];
+            }
+#pragma unroll
+            for (int k = 0; k < GROUP && !ALIGNED; k++) {
+                if (c + k < n) {
+                    prob[row * n + c + k] = own[i].v[k];
+                }
+            }
+        }
+        if (there && member == 0 && !is_ignored(p.d, label)) {
+            bool wrong = label < 0 || label >= n;
+            T at = wrong ? (T)NAN : exp(from[label] - top) / sum;
+            sum_of_rows -= (double)log(at < (T)FLT_MIN ? (T)FLT_MIN : at);
+        }
+    }
+    sum_of_rows = block_sum(sum_of_rows);
+    if (threadIdx.x == 0) {
+        partial[blockIdx.x] = sum_of_rows;
+    }
+}
+
 template <typename T>
 static __device__ double accuracy_row(const params &p, int lane, const T *x, int32_t label)
 {
@@ -141,6 +232,7 @@ template <typename T, int WHAT, int R>
 static __global__ void __launch_bounds__(THREADS)
     row_sums(const params p, const T *x, const int32_t *label, T *prob, double *partial)
 {
+    after_previous();
     int lane = (int)threadIdx.x % WARP;
     double sum = 0;
     for (int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; i < p.rows;
@@ -157,14 +249,27 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-/* Sigmoid cross-entropy of an element: -(t log s + (1 - t) log(1 - s)), s = 1 / (1 + e^-a). */
-template <typename T> static __device__ __forceinline__ double pair_term(const params &p, T a, T t)
+/* The loss of `most` elements. Sigmoid cross-entropy of one: -(t log s + (1 - t) log(1 - s)), s = 1 / (1 +
+ * e^-a), which is max(a, 0) - a t + log(1 + e^-|a|). One logarithm serves them all: (1 + r) (1 + e) = 1 + (r +
+ * e + r e), whose terms are not negative, so that small losses lose no digits. */
+template <typename T>
+static __device__ __forceinline__ double pair_terms(const params &p, const group<T, GROUP> &a,
+                                                    const group<T, GROUP> &t, int most)
 {
-    double wide = (double)a, target = (double)t;
-    if (p.d.loss == DMI_LOSS_EUCLIDEAN) {
-        return (wide - target) * (wide - target);
+    double sum = 0;
+    T raised = 0;
+#pragma unroll
+    for (int k = 0; k < GROUP; k++) {
+        if (k < most && p.d.loss == DMI_LOSS_EUCLIDEAN) {
+            double apart = (double)a.v[k] - (double)t.v[k];
+            sum += apart * apart;
+        } else if (k < most && !is_ignored(p.d, t.v[k])) {
+            T e = exp(-fabs(a.v[k]));
+            raised = fma(raised, e, raised + e);
+            sum += (double)fma(-a.v[k], t.v[k], a.v[k] > 0 ? a.v[k] : (T)0);
+        }
     }
-    return is_ignored(p.d, t) ? 0 : (wide > 0 ? wide : 0) - wide * target + (double)log1p(exp(-fabs(a)));
+    return p.d.loss == DMI_LOSS_EUCLIDEAN ? sum : sum + (double)log1p(raised);
 }
 
 /* A thread takes GROUP elements at once; which ones does not depend on whether they are aligned. */
@@ -172,6 +277,7 @@ template <typename T, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     pair_sums(const params p, const T *x, const T *target, double *partial)
 {
+    after_previous();
     double sum = 0;
     for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * GROUP; i < p.rows;
          i += (int64_t)gridDim.x * THREADS * GROUP) {
@@ -187,8 +293,8 @@ static __global__ void __launch_bounds__(THREADS)
                 a.v[k] = x[i + k];
                 t.v[k] = target[i + k];
             }
-            sum += k < most ? pair_term<T>(p, a.v[k], t.v[k]) : 0;
         }
+        sum += pair_terms<T>(p, a, t, most);
     }
     sum = block_sum(sum);
     if (threadIdx.x == 0) {
@@ -211,19 +317,29 @@ static void launch_sums(dmi_queue *q, int what, const params *p, const void *sco
     bool aligned = (((uintptr_t)x | (uintptr_t)labels) & (sizeof(group<T, GROUP>) - 1)) == 0;
     cudaStream_t stream = stream_of(q);
     int64_t each = (p->d.classes + WARP - 1) / WARP; /* elements of a lane */
-    if (what != DMI_CUDA_PAIR) {
+    if (what == DMI_CUDA_SOFTMAX && p->d.classes <= FEW) {
+        int team = 1;
+        while (team * OWN < p->d.classes) {
+            team *= 2;
+        }
+        wanted = (p->rows + THREADS / team - 1) / (THREADS / team);
+        blocks = (unsigned)(wanted < 1 ? 1 : wanted > SHORT_BLOCKS ? SHORT_BLOCKS : wanted);
+        bool whole = (((uintptr_t)x | (uintptr_t)prob) & (sizeof(group<T, GROUP>) - 1)) == 0 &&
+                     p->d.classes % GROUP == 0;
+        auto kernel = whole ? short_rows<T, true> : short_rows<T, false>;
+        launch_after(q, kernel, dim3(blocks), *p, team, x, label, made, partial);
+    } else if (what != DMI_CUDA_PAIR) {
         auto kernel = what == DMI_CUDA_ACCURACY ? row_sums<T, DMI_CUDA_ACCURACY, 0>
                       : what == DMI_CUDA_HINGE  ? row_sums<T, DMI_CUDA_HINGE, 0>
-                      : each <= 4               ? row_sums<T, DMI_CUDA_SOFTMAX, 4>
                       : each <= 32              ? row_sums<T, DMI_CUDA_SOFTMAX, 32>
                                                 : row_sums<T, DMI_CUDA_SOFTMAX, 0>;
-        kernel<<<blocks, THREADS, 0, stream>>>(*p, x, label, made, partial);
+        launch_after(q, kernel, dim3(blocks), *p, x, label, made, partial);
     } else if (aligned) {
-        pair_sums<T, true><<<blocks, THREADS, 0, stream>>>(*p, x, target, partial);
+        launch_after(q, pair_sums<T, true>, dim3(blocks), *p, x, target, partial);
     } else {
-        pair_sums<T, false><<<blocks, THREADS, 0, stream>>>(*p, x, target, partial);
+        launch_after(q, pair_sums<T, false>, dim3(blocks), *p, x, target, partial);
     }
-    join<<<1, THREADS, 0, stream>>>(*p, (int)blocks, partial, sum);
+    launch_after(q, join, dim3(1), *p, (int)blocks, partial, sum);
 }
 
 /* Counts the labels of the batch, and steps to those of the slice. */

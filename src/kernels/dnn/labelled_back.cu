@@ -30,6 +30,7 @@ static __global__ void __launch_bounds__(THREADS)
     gradients(const params p, uint32_t items, const dmi_cuda_divisor lanes, const T *x, const void *labels,
               T *dx)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
@@ -57,9 +58,8 @@ static void launch_items(dmi_queue *q, const params *p, const T *x, const void *
             width = pair ? V * sizeof(T) : sizeof(int32_t);
     for (int64_t r = 0; r < rows; r += most) {
         int64_t items = (rows - r < most ? rows - r : most) * (row / V);
-        gradients<T, WHAT, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            *p, (uint32_t)items, dmi_cuda_divide_by(row / V), x + r * row, (const char *)labels + r * width,
-            dx + r * row);
+        launch_after(q, gradients<T, WHAT, V>, dim3(blocks_for(items, THREADS)), *p, (uint32_t)items,
+                     dmi_cuda_divide_by(row / V), x + r * row, (const char *)labels + r * width, dx + r * row);
     }
 }
 

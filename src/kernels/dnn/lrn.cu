@@ -98,6 +98,7 @@ static __device__ __forceinline__ group<T, V> window_sums(const T *in, int j, co
 template <typename T, typename S, int V, int HALF, bool BACK>
 static __global__ void __launch_bounds__(THREADS) tiles(const params<T> p, const S *x, const S *dy, S *out)
 {
+    after_previous();
     const int items = TILE / (THREADS * V);
     __shared__ alignas(32) T square[TILE], ratio[BACK ? TILE : 1];
     int64_t begin = (int64_t)blockIdx.x * p.tile;
@@ -181,6 +182,7 @@ template <typename S, int HALF, bool BACK>
 static __global__ void __launch_bounds__(THREADS)
     beside(const params<float> p, uint32_t items, const S *x, const S *dy, S *out)
 {
+    after_previous();
     const int V = 8, MORE = BACK ? 4 : 2, SIDE = BACK ? 2 : 0; /* channels of x beside the own; of ratios */
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
@@ -258,9 +260,9 @@ static void launch_tiles(dmi_queue *q, const dmi_cuda_lrn *l, const S *x, const 
     p.tile = (uint32_t)(TILE / l->unit * l->unit);
     unsigned blocks = blocks_for(l->count, (int64_t)p.tile);
     if (dy != NULL) {
-        tiles<T, S, V, HALF, true><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
+        launch_after(q, tiles<T, S, V, HALF, true>, dim3(blocks), p, x, dy, out);
     } else {
-        tiles<T, S, V, HALF, false><<<blocks, THREADS, 0, stream_of(q)>>>(p, x, dy, out);
+        launch_after(q, tiles<T, S, V, HALF, false>, dim3(blocks), p, x, dy, out);
     }
 }
 
@@ -290,6 +292,7 @@ template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     scaled(const dmi_cuda_lrn l, const params<T> p, const T *x, const T *dy, T *out, T *ratio)
 {
+    after_previous();
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.count) {
         return;
@@ -307,6 +310,7 @@ template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     corrected(const dmi_cuda_lrn l, const params<T> p, const T *x, const T *ratio, T *out)
 {
+    after_previous();
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.count) {
         return;
@@ -321,9 +325,9 @@ static void launch_any(dmi_queue *q, const dmi_cuda_lrn *l, const T *x, const T 
 {
     params<T> p = params_of<T>(l);
     unsigned blocks = blocks_for(l->count, THREADS);
-    scaled<T><<<blocks, THREADS, 0, stream_of(q)>>>(*l, p, x, dy, out, ratio);
+    launch_after(q, scaled<T>, dim3(blocks), *l, p, x, dy, out, ratio);
     if (dy != NULL) {
-        corrected<T><<<blocks, THREADS, 0, stream_of(q)>>>(*l, p, x, ratio, out);
+        launch_after(q, corrected<T>, dim3(blocks), *l, p, x, ratio, out);
     }
 }
 
@@ -337,11 +341,10 @@ static void launch_beside(dmi_queue *q, const dmi_cuda_lrn *l, const S *x, const
         int64_t items = (rows - r < most ? rows - r : most) * lanes, at = r * l->unit;
         unsigned blocks = blocks_for(items, THREADS);
         if (dy != NULL) {
-            beside<S, HALF, true>
-                <<<blocks, THREADS, 0, stream_of(q)>>>(p, (uint32_t)items, x + at, dy + at, out + at);
+            launch_after(q, beside<S, HALF, true>, dim3(blocks), p, (uint32_t)items, x + at, dy + at, out + at);
         } else {
-            beside<S, HALF, false>
-                <<<blocks, THREADS, 0, stream_of(q)>>>(p, (uint32_t)items, x + at, NULL, out + at);
+            launch_after(q, beside<S, HALF, false>, dim3(blocks), p, (uint32_t)items, x + at, (const S *)NULL,
+                         out + at);
         }
     }
 }

@@ -1,6 +1,5 @@
 /* Pooling on GPUs: a thread for some channels of a window. */
 #include "kernels/dnn/pooling.cuh"
-#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -12,68 +11,30 @@ static __device__ float uniform_at(uint64_t seed, int64_t at)
     return dmi_uniform32_at(&range, word);
 }
 
-/* Where the elements of a K x K window are, from the image's start on; which of them are there. */
-template <int K> struct near_window {
-    int64_t offset[K * K];
-    bool inside[K * K];
-    __device__ __forceinline__ near_window(const dmi_cuda_pooling &p, const window &w)
-    {
-#pragma unroll
-        for (int i = 0; i < K * K; i++) {
-            int h = w.from[0] + i / K, v = w.from[1] + i % K;
-            inside[i] = h >= w.lo[0] && h < w.hi[0] && v >= w.lo[1] && v < w.hi[1];
-            offset[i] = ((int64_t)h * p.in[1] + v) * p.channels;
-        }
-    }
-};
-template <> struct near_window<0> {
-    __device__ __forceinline__ near_window(const dmi_cuda_pooling &, const window &)
-    {
-    }
-};
-
-/* Calls take(element, place in the window) for the elements of a window, in row-major order. K: the window is K
- * x K, and all of them are loaded before the first is taken, for memory is far; 0: any window. */
-template <typename T, typename S, int V, int K, typename F>
-static __device__ __forceinline__ void each_of_window(const dmi_cuda_pooling &p, const window &w,
-                                                      const near_window<K> &near, const S *x, F take)
+/* Calls take(element, place in the window) for the elements of a window, in row-major order. */
+template <typename T, typename S, int V, typename F>
+static __device__ __forceinline__ void each_of_window(const dmi_cuda_pooling &p, const window &w, const S *x,
+                                                      F take)
 {
-    if constexpr (K > 0) {
-        group<T, V> value[K * K];
-#pragma unroll
-        for (int i = 0; i < K * K; i++) {
-            if (near.inside[i]) {
-                value[i] = loaded<T, S, V>(x + near.offset[i]);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < K * K; i++) {
-            if (near.inside[i]) {
-                take(value[i], i);
-            }
-        }
-    } else {
-        for (int h = w.lo[0]; h < w.hi[0]; h++) {
-            for (int v = w.lo[1]; v < w.hi[1]; v++) {
-                take(loaded<T, S, V>(x + ((int64_t)h * p.in[1] + v) * p.channels),
-                     (h - w.from[0]) * p.kernel[1] + v - w.from[1]);
-            }
+    for (int h = w.lo[0]; h < w.hi[0]; h++) {
+        for (int v = w.lo[1]; v < w.hi[1]; v++) {
+            take(loaded<T, S, V>(x + ((int64_t)h * p.in[1] + v) * p.channels),
+                 (h - w.from[0]) * p.kernel[1] + v - w.from[1]);
         }
     }
 }
 
 /* The first of the largest elements; the first NaN, where there is one. tap -1: the window has no elements. */
-template <typename T, typename S, int V, int K>
-static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const window &w,
-                                               const near_window<K> &near, const S *x, group<T, V> &best,
-                                               int (&tap)[V])
+template <typename T, typename S, int V>
+static __device__ __forceinline__ void largest(const dmi_cuda_pooling &p, const window &w, const S *x,
+                                               group<T, V> &best, int (&tap)[V])
 {
 #pragma unroll
     for (int k = 0; k < V; k++) {
         best.v[k] = 0;
         tap[k] = -1;
     }
-    each_of_window<T, S, V, K>(p, w, near, x, [&](const group<T, V> &value, int here) {
+    each_of_window<T, S, V>(p, w, x, [&](const group<T, V> &value, int here) {
 #pragma unroll
         for (int k = 0; k < V; k++) {
             bool stays = tap[k] >= 0 && (value.v[k] <= best.v[k] || best.v[k] != best.v[k]);
@@ -109,12 +70,12 @@ static __device__ void taken(const dmi_cuda_pooling &p, const window &w, const S
 }
 
 /* The mean, or the sum of squares divided by the sum. */
-template <typename T, typename S, int V, int K>
-static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, const window &w,
-                                                   const near_window<K> &near, const S *x, bool weighted)
+template <typename T, typename S, int V>
+static __device__ __forceinline__ group<T, V> mean(const dmi_cuda_pooling &p, const window &w, const S *x,
+                                                   bool weighted)
 {
     group<T, V> sum = {}, squares = {};
-    each_of_window<T, S, V, K>(p, w, near, x, [&](const group<T, V> &value, int) {
+    each_of_window<T, S, V>(p, w, x, [&](const group<T, V> &value, int) {
 #pragma unroll
         for (int k = 0; k < V; k++) {
             sum.v[k] += value.v[k];
@@ -154,10 +115,11 @@ static __device__ __forceinline__ void store_places(const dmi_cuda_pooling &p, c
     }
 }
 
-template <typename T, typename S, int V, int METHOD, int K, bool PLACES>
+template <typename T, typename S, int V, int METHOD, bool PLACES>
 static __global__ void __launch_bounds__(THREADS)
     forward(const dmi_cuda_pooling p, const S *x, S *y, int32_t *which, void *taps)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.items) {
         return;
@@ -166,16 +128,15 @@ static __global__ void __launch_bounds__(THREADS)
     int at[2];
     int64_t first = place_of(p, i, &sample, at, &channel), step = (int64_t)p.lanes.extent * V;
     window w = window_of(p, at);
-    near_window<K> near(p, w);
     const S *image = x + sample * p.in[0] * p.in[1] * p.channels + channel;
     for (int r = 0; r < p.repeat; r++, image += step) {
         int64_t to = first + r * step;
         int tap[V];
         group<T, V> best;
         if constexpr (METHOD == DM_POOL_AVERAGE || METHOD == DM_POOL_WEIGHTED) {
-            best = mean<T, S, V, K>(p, w, near, image, METHOD == DM_POOL_WEIGHTED);
+            best = mean<T, S, V>(p, w, image, METHOD == DM_POOL_WEIGHTED);
         } else if constexpr (METHOD == DM_POOL_MAX) {
-            largest<T, S, V, K>(p, w, near, image, best, tap);
+            largest<T, S, V>(p, w, image, best, tap);
 #pragma unroll
             for (int k = 0; k < V && sizeof(S) == 2; k++) {
                 best.v[k] += 0; /* no -0: as two elements at once are compared */
@@ -197,49 +158,36 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <typename T, typename S, int V, int METHOD, int K>
+template <typename T, typename S, int V, int METHOD>
 static void launch_places(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                           void *taps)
 {
     unsigned blocks = blocks_for((int64_t)p->items, THREADS);
     if constexpr (METHOD == DM_POOL_MAX || METHOD == DM_POOL_STOCHASTIC) {
         if (which != NULL || taps != NULL) {
-            forward<T, S, V, METHOD, K, true>
-                <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const S *)x, (S *)y, which, taps);
+            launch_after(q, forward<T, S, V, METHOD, true>, dim3(blocks), *p, (const S *)x, (S *)y, which,
+                         taps);
             return;
         }
     }
-    forward<T, S, V, METHOD, K, false>
-        <<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const S *)x, (S *)y, which, taps);
-}
-
-template <typename T, typename S, int V, int METHOD>
-static void launch_windows(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
-                           void *taps)
-{
-    int side = p->kernel[0] == p->kernel[1] ? p->kernel[0] : 0;
-    constexpr int two = V == 1 ? 0 : 2, three = V == 1 ? 0 : 3;
-    auto launch = V > 1 && side == 2   ? launch_places<T, S, V, METHOD, two>
-                  : V > 1 && side == 3 ? launch_places<T, S, V, METHOD, three>
-                                       : launch_places<T, S, V, METHOD, 0>;
-    launch(q, p, x, y, which, taps);
+    launch_after(q, forward<T, S, V, METHOD, false>, dim3(blocks), *p, (const S *)x, (S *)y, which, taps);
 }
 
 template <typename T, typename S, int V>
 static void launch_forward(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                            void *taps)
 {
-    auto launch = p->method == DM_POOL_MAX          ? launch_windows<T, S, V, DM_POOL_MAX>
-                  : p->method == DM_POOL_AVERAGE    ? launch_windows<T, S, V, DM_POOL_AVERAGE>
-                  : p->method == DM_POOL_STOCHASTIC ? launch_places<T, S, V, DM_POOL_STOCHASTIC, 0>
-                                                    : launch_places<T, S, V, DM_POOL_WEIGHTED, 0>;
+    auto launch = p->method == DM_POOL_MAX          ? launch_places<T, S, V, DM_POOL_MAX>
+                  : p->method == DM_POOL_AVERAGE    ? launch_places<T, S, V, DM_POOL_AVERAGE>
+                  : p->method == DM_POOL_STOCHASTIC ? launch_places<T, S, V, DM_POOL_STOCHASTIC>
+                                                    : launch_places<T, S, V, DM_POOL_WEIGHTED>;
     launch(q, p, x, y, which, taps);
 }
 
 void dmi_cuda_launch_pooling(dmi_queue *q, const dmi_cuda_pooling *p, const void *x, void *y, int32_t *which,
                              void *taps)
 {
-    if (dmi_dtype_bytes(p->dtype) == 2 && which == NULL && dmi_cuda_launch_pooling_short(q, p, x, y, taps)) {
+    if (which == NULL && dmi_cuda_launch_pooling_strips(q, p, x, y, taps)) {
         return;
     }
     bool one = p->group == 1;

@@ -5,7 +5,7 @@
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
 }
-#include "kernels/cuda/common.cuh"
+#include "kernels/dnn/stored.cuh"
 
 #include <dmath/layers.h>
 
@@ -38,6 +38,72 @@ static __device__ __forceinline__ int64_t place_of(const dmi_cuda_pooling &p, ui
     at[0] = (int)(row - n * p.side[0].extent);
     *sample = n;
     return place * p.channels + *channel;
+}
+
+/* sum / by, correctly rounded, with inverse = 1 / by: by is a whole number up to 9, and a quotient of a product
+ * and one correction is exact then, but for the smallest and the largest numbers. */
+static __device__ __forceinline__ float shared_out(float sum, float by, float inverse)
+{
+    float quotient = sum * inverse, size = fabsf(sum);
+    quotient = fmaf(fmaf(-quotient, by, sum), inverse, quotient);
+    return sum == 0 || (size > 1e-25f && size < 1e37f) ? quotient : sum / by;
+}
+static __device__ __forceinline__ double shared_out(double sum, double by, double)
+{
+    return sum / by;
+}
+
+/* Two elements of 16 bits in a word. */
+template <typename S> struct pair;
+template <> struct pair<bf16> {
+    static constexpr uint32_t lowest = 0xff80ff80u;
+    static __device__ __forceinline__ __nv_bfloat162 of(uint32_t w)
+    {
+        return *(const __nv_bfloat162 *)&w;
+    }
+    static __device__ __forceinline__ uint32_t word(__nv_bfloat162 v)
+    {
+        return *(const uint32_t *)&v;
+    }
+    static __device__ __forceinline__ void open(uint32_t w, float &lo, float &hi)
+    {
+        lo = __uint_as_float(w << 16);
+        hi = __uint_as_float(w & 0xffff0000u);
+    }
+};
+template <> struct pair<f16> {
+    static constexpr uint32_t lowest = 0xfc00fc00u;
+    static __device__ __forceinline__ __half2 of(uint32_t w)
+    {
+        return *(const __half2 *)&w;
+    }
+    static __device__ __forceinline__ uint32_t word(__half2 v)
+    {
+        return *(const uint32_t *)&v;
+    }
+    static __device__ __forceinline__ void open(uint32_t w, float &lo, float &hi)
+    {
+        float2 f = __half22float2(of(w));
+        lo = f.x;
+        hi = f.y;
+    }
+};
+
+/* An item of a strip: rows of one column of places, from one sample, V channels. */
+struct strip {
+    int64_t sample, channel;
+    int column, first, last; /* rows first .. last - 1 */
+};
+static __device__ __forceinline__ strip strip_of(const dmi_cuda_strips &s, uint32_t i, int v)
+{
+    strip t;
+    uint32_t place = divided(i, s.lanes), row = divided(place, s.columns), n = divided(row, s.strips);
+    t.channel = (int64_t)(i - place * s.lanes.extent) * v;
+    t.column = (int)(place - row * s.columns.extent);
+    t.first = (int)(row - n * s.strips.extent) * s.rows;
+    t.last = min(t.first + s.rows, s.all_rows);
+    t.sample = n;
+    return t;
 }
 
 #endif

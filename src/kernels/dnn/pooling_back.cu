@@ -1,7 +1,6 @@
 /* The gradient of pooling on GPUs: a thread for some channels of a pixel adds up what the windows give that it
  * is in, in their order. */
 #include "kernels/dnn/pooling.cuh"
-#include "kernels/dnn/stored.cuh"
 
 enum { THREADS = DMI_CUDA_THREADS };
 
@@ -42,11 +41,11 @@ static __device__ __forceinline__ void add_given(const giver &g, const group<T, 
     }
 }
 
-/* N: a pixel is in at most N x N windows, and what they give is loaded before it is added; 0: any number. */
-template <typename T, typename S, int V, typename TAP, int N, bool MEAN>
+template <typename T, typename S, int V, typename TAP, bool MEAN>
 static __global__ void __launch_bounds__(THREADS)
     backward(const dmi_cuda_pooling p, const TAP *taps, const S *dy, S *dx)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= p.items) {
         return;
@@ -57,39 +56,16 @@ static __global__ void __launch_bounds__(THREADS)
     windows_at(p, 0, at[0], &lo[0], &hi[0]);
     windows_at(p, 1, at[1], &lo[1], &hi[1]);
     int64_t from = sample * p.out[0] * p.out[1] * p.channels + channel;
-    giver near[N > 0 ? N * N : 1];
-    bool there[N > 0 ? N * N : 1];
-#pragma unroll
-    for (int n = 0; n < N * N; n++) {
-        int h = lo[0] + n / (N > 0 ? N : 1), v = lo[1] + n % (N > 0 ? N : 1);
-        there[n] = h < hi[0] && v < hi[1];
-        near[n] = giver_at(p, at, h, v);
-    }
     for (int r = 0; r < p.repeat; r++, from += step, to += step) {
-        group<T, V> sum = {}, given[N > 0 ? N * N : 1];
-        group<TAP, V> tap[N > 0 ? N * N : 1];
-#pragma unroll
-        for (int n = 0; n < N * N; n++) {
-            if (there[n]) {
-                given[n] = loaded<T, S, V>(dy + from + near[n].offset);
-                if (!MEAN) {
-                    tap[n] = *(const group<TAP, V> *)(taps + from + near[n].offset);
-                }
-            }
-        }
-#pragma unroll
-        for (int n = 0; n < N * N; n++) {
-            if (there[n]) {
-                add_given<T, V, TAP, MEAN>(near[n], given[n], tap[n], sum);
-            }
-        }
-        for (int h = lo[0]; N == 0 && h < hi[0]; h++) {
+        group<T, V> sum = {};
+        group<TAP, V> tap = {};
+        for (int h = lo[0]; h < hi[0]; h++) {
             for (int v = lo[1]; v < hi[1]; v++) {
                 giver g = giver_at(p, at, h, v);
                 if (!MEAN) {
-                    tap[0] = *(const group<TAP, V> *)(taps + from + g.offset);
+                    tap = *(const group<TAP, V> *)(taps + from + g.offset);
                 }
-                add_given<T, V, TAP, MEAN>(g, loaded<T, S, V>(dy + from + g.offset), tap[0], sum);
+                add_given<T, V, TAP, MEAN>(g, loaded<T, S, V>(dy + from + g.offset), tap, sum);
             }
         }
         stored<T, S, V>(dx + to, sum);
@@ -100,15 +76,7 @@ template <typename T, typename S, int V, typename TAP, bool MEAN>
 static void launch_taps(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy, void *dx)
 {
     unsigned blocks = blocks_for((int64_t)p->items, THREADS);
-    int most = 0;
-    for (int a = 0; a < 2; a++) {
-        int stride = (int)p->stride[a].extent, windows = (p->kernel[a] + stride - 1) / stride;
-        most = windows > most ? windows : most;
-    }
-    auto kernel = most == 1   ? backward<T, S, V, TAP, 1, MEAN>
-                  : most == 2 ? backward<T, S, V, TAP, 2, MEAN>
-                              : backward<T, S, V, TAP, 0, MEAN>;
-    kernel<<<blocks, THREADS, 0, stream_of(q)>>>(*p, (const TAP *)taps, (const S *)dy, (S *)dx);
+    launch_after(q, backward<T, S, V, TAP, MEAN>, dim3(blocks), *p, (const TAP *)taps, (const S *)dy, (S *)dx);
 }
 
 template <typename T, typename S, int V>
@@ -123,7 +91,7 @@ static void launch_backward(dmi_queue *q, const dmi_cuda_pooling *p, const void 
 void dmi_cuda_launch_pooling_back(dmi_queue *q, const dmi_cuda_pooling *p, const void *taps, const void *dy,
                                   void *dx)
 {
-    if (dmi_dtype_bytes(p->dtype) == 2 && dmi_cuda_launch_pooling_back_short(q, p, taps, dy, dx)) {
+    if (dmi_cuda_launch_pooling_back_strips(q, p, taps, dy, dx)) {
         return;
     }
     bool one = p->group == 1;

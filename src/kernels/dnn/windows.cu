@@ -17,6 +17,7 @@ template <typename T, int V>
 static __global__ void __launch_bounds__(THREADS)
     gather(const dmi_cuda_windows p, const divisors by, uint32_t items, int64_t first, const T *x, T *columns)
 {
+    after_previous();
     uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
@@ -59,6 +60,7 @@ static __global__ void __launch_bounds__(THREADS)
     scatter(const dmi_cuda_windows p, const places by, int64_t sample, uint32_t first, uint32_t items,
             const S *columns, S *x)
 {
+    after_previous();
     const uint32_t i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= items) {
         return;
@@ -112,8 +114,8 @@ static void launch_gather(dmi_queue *q, const dmi_cuda_windows *p, const void *x
     }
     for (int64_t row = 0; row < p->rows; row += most) {
         int64_t items = (p->rows - row < most ? p->rows - row : most) * (window / V);
-        gather<T, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            *p, by, (uint32_t)items, p->first + row, (const T *)x, (T *)columns + row * window);
+        launch_after(q, gather<T, V>, dim3(blocks_for(items, THREADS)), *p, by, (uint32_t)items, p->first + row,
+                     (const T *)x, (T *)columns + row * window);
     }
 }
 
@@ -145,9 +147,8 @@ static void launch_scatter(dmi_queue *q, const dmi_cuda_windows *p, int64_t samp
     }
     for (int64_t line = 0; line < lines; line += most) {
         const int64_t items = (lines - line < most ? lines - line : most) * each;
-        scatter<T, S, V><<<blocks_for(items, THREADS), THREADS, 0, stream_of(q)>>>(
-            *p, by, sample + line / p->in[0], (uint32_t)(line % p->in[0]), (uint32_t)items, (const S *)columns,
-            (S *)x);
+        launch_after(q, scatter<T, S, V>, dim3(blocks_for(items, THREADS)), *p, by, sample + line / p->in[0],
+                     (uint32_t)(line % p->in[0]), (uint32_t)items, (const S *)columns, (S *)x);
     }
 }
 
