@@ -151,8 +151,10 @@ static bool by_library(const dmi_kernel_call *call, int which, void *const *at)
 static bool is_small(const dmi_convolution *d)
 {
     const int64_t windows = d->dnn.samples * d->out[0] * d->out[1], terms = d->columns[1];
-    return d->dnn.dtype == DM_F32 && d->group == 1 && windows > 0 && terms > 0 && d->out[2] > 0 &&
-           terms <= DMI_SMALL_TERMS && windows <= DMI_SMALL_WORK &&
+    if (d->dnn.dtype != DM_F32 || d->group != 1 || windows <= 0 || terms <= 0 || d->out[2] <= 0) {
+        return false;
+    }
+    return terms <= DMI_SMALL_TERMS && windows <= DMI_SMALL_WINDOWS && terms <= DMI_SMALL_WEIGHTS / d->out[2] &&
            windows * terms <= DMI_SMALL_WORK / d->out[2] && d->dnn.count[0] <= INT32_MAX &&
            d->kernel[0] * d->dilation[0] <= INT16_MAX && d->kernel[1] * d->dilation[1] <= INT16_MAX &&
            d->stride[0] < 1 << 16 && d->stride[1] < 1 << 16;

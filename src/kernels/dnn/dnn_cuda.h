@@ -97,10 +97,13 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
 
-/* --- conv_small.cu: of f32, one group */
+/* --- conv_small.cu: of f32, one group. At most so much: then fewer kernels save more than faster products. The
+ * workspace of a queue has room for a part of the weights' gradient. */
 enum {
-    DMI_SMALL_TERMS = 2048,  /* elements of a window, at most */
-    DMI_SMALL_WORK = 1 << 25 /* products, at most: then fewer kernels save more than faster products */
+    DMI_SMALL_TERMS = 2048, /* elements of a window */
+    DMI_SMALL_WINDOWS = 1 << 14,
+    DMI_SMALL_WEIGHTS = 1 << 20,
+    DMI_SMALL_WORK = 1 << 25 /* products */
 };
 typedef struct dmi_cuda_small_conv {
     int64_t windows;
