@@ -3,6 +3,7 @@
 #include "support/refusal.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { X, Y, WHICH };
 
@@ -138,6 +139,81 @@ static void stochastic_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, dx));
 }
 
+static void same_channels(dmt_case *c, const char *what, dm_array a, dm_array wide, const int64_t *shape)
+{
+    dm_array view, one;
+    double apart;
+    DMT_OK(c, dm_array_view(c->session, wide, (int64_t[]){0, 0, 0, 0}, shape, &view));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 0, NULL, NULL, &one));
+    DMT_OK(c, dm_map(c->session, "sum(abs(f64(a) - f64(b)))", 2,
+                     (dm_map_arg[]){DM_ARG("a", a), DM_ARG("b", view)}, one));
+    DMT_OK(c, dm_item(c->session, one, NULL, &apart));
+    if (apart != 0) {
+        dmt_fail(c, "%s differs by %g in all", what, apart);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, view));
+    DMT_OK(c, dm_array_destroy(c->session, one));
+}
+
+/* 64 channels beside the first 64 of 65. GPUs take the former by strips of windows, where there are as many as
+ * here, and the latter window by window: bits are the same. */
+static void neighbours_case(dmt_case *c)
+{
+    enum { SIDE = 64, FEW = 64, MORE = 65 };
+    static const dm_dtype types[] = {DM_F32, DM_BF16, DM_F64, DM_F16};
+    const char *device = getenv("DMATH_DEVICE");
+    bool slow = dmt_on_cpu() || (device && strcmp(device, "emulated") == 0), max = c->number / 4 % 2 == 0;
+    const int64_t samples = slow ? 1 : 128;
+    const dm_dtype type = types[c->number % 4];
+    dm_session *s = c->session;
+    dm_pool pool = DM_POOL_INIT;
+    pool.method = max ? DM_POOL_MAX : DM_POOL_AVERAGE;
+    pool.relu = max && dmt_chance(&c->random, 30);
+    pool.slices = 1;
+    int kernel = (int)dmt_int(&c->random, 2, 3), stride = (int)dmt_int(&c->random, 1, 2);
+    for (int d = 0; d < 2; d++) {
+        pool.kernel[d] = kernel;
+        pool.stride[d] = stride;
+        pool.pad[d] = (int)dmt_int(&c->random, 0, kernel - 1);
+    }
+    const int64_t x_shape[] = {samples, SIDE, SIDE, FEW};
+    int64_t y_shape[4];
+    dm_array x[2], y[2], which[2] = {DM_NO_ARRAY, DM_NO_ARRAY}, dx[2];
+    DMT_OK(c, dm_pool_shape(&pool, x_shape, y_shape));
+    for (int k = 0; k < 2; k++) {
+        const int64_t channels = k == 0 ? FEW : MORE, in[] = {samples, SIDE, SIDE, channels},
+                      out[] = {samples, y_shape[1], y_shape[2], channels};
+        DMT_OK(c, dm_array_create(s, type, 4, in, NULL, &x[k]));
+        DMT_OK(c, dm_array_create(s, type, 4, out, NULL, &y[k]));
+        DMT_OK(c, dm_array_create(s, type, 4, in, NULL, &dx[k]));
+        if (max) {
+            DMT_OK(c, dm_array_create(s, DM_U8, 4, out, NULL, &which[k]));
+        }
+    }
+    dm_array view;
+    DMT_OK(c, dm_map(s, "floor(9 * uniform(1)) / 8 - 0.5", 0, NULL, x[0])); /* many are equal */
+    DMT_OK(c, dm_fill(s, x[1], 1));
+    DMT_OK(c, dm_array_view(s, x[1], (int64_t[]){0, 0, 0, 0}, x_shape, &view));
+    DMT_OK(c, dm_copy(s, x[0], view));
+    DMT_OK(c, dm_array_destroy(s, view));
+    for (int k = 0; k < 2; k++) {
+        DMT_OK(c, dm_pool_forward(s, &pool, x[k], y[k], which[k]));
+        DMT_OK(c, max ? dm_pool_backward_which(s, &pool, which[k], y[k], dx[k])
+                      : dm_pool_backward(s, &pool, x[k], y[k], dx[k]));
+    }
+    same_channels(c, "y", y[0], y[1], y_shape);
+    same_channels(c, "dx", dx[0], dx[1], x_shape);
+    if (max) {
+        same_channels(c, "which", which[0], which[1], y_shape);
+    }
+    for (int k = 0; k < 2; k++) {
+        const dm_array all[] = {x[k], y[k], which[k], dx[k]};
+        for (int i = 0; i < 4; i++) {
+            DMT_OK(c, dm_array_destroy(s, all[i]));
+        }
+    }
+}
+
 /* What Caffe makes of some sizes: rounded up, and clipped only with padding. */
 static void sizes(dmt_case *c)
 {
@@ -220,9 +296,16 @@ static void test_stochastic(void **state)
     dmt_run(&(dmt_suite){.name = "pooling_stochastic", .cases = 150, .fn = stochastic_case});
 }
 
+static void test_neighbours(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "pooling_neighbours", .cases = 8, .fn = neighbours_case});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pooling), cmocka_unit_test(test_stochastic),
-                                       cmocka_unit_test(test_sizes), cmocka_unit_test(test_refusals)};
+                                       cmocka_unit_test(test_neighbours), cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
