@@ -1,6 +1,5 @@
-/* Convolutions on GPUs: by cuDNN where TF32 is allowed, the build has it and it has an engine; small ones of
- * f32, forward and by the weights, by kernels of our own; else as products of matrices by cuBLAS, the windows
- * of x copied to the rows of one (im2col), some rows at a time. */
+/* Convolutions on GPUs: by cuDNN where TF32 is allowed, the build has it and it has an engine, else as products
+ * of matrices by cuBLAS, the windows of x copied to the rows of one (im2col), some rows at a time. */
 #include "kernels/dnn/dnn_cuda.h"
 
 #include <cuda_runtime_api.h>
@@ -147,38 +146,6 @@ static bool by_library(const dmi_kernel_call *call, int which, void *const *at)
            dmi_cudnn_conv(call->queue, which, d, at, (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
 }
 
-/* Is it small, as conv_small.cu takes it? */
-static bool is_small(const dmi_convolution *d)
-{
-    const int64_t windows = d->dnn.samples * d->out[0] * d->out[1], terms = d->columns[1];
-    if (d->dnn.dtype != DM_F32 || d->group != 1 || windows <= 0 || terms <= 0 || d->out[2] <= 0) {
-        return false;
-    }
-    return terms <= DMI_SMALL_TERMS && windows <= DMI_SMALL_WINDOWS && terms <= DMI_SMALL_WEIGHTS / d->out[2] &&
-           windows * terms <= DMI_SMALL_WORK / d->out[2] && d->dnn.count[0] <= INT32_MAX &&
-           d->kernel[0] * d->dilation[0] <= INT16_MAX && d->kernel[1] * d->dilation[1] <= INT16_MAX &&
-           d->stride[0] < 1 << 16 && d->stride[1] < 1 << 16;
-}
-
-static dmi_cuda_small_conv small_of(const dmi_convolution *d)
-{
-    dmi_cuda_small_conv p = {.windows = d->dnn.samples * d->out[0] * d->out[1],
-                             .outputs = (int)d->out[2],
-                             .terms = (int)d->columns[1],
-                             .channels = dmi_cuda_divide_by(d->in[2]),
-                             .columns = dmi_cuda_divide_by(d->kernel[1]),
-                             .pitch = dmi_conv_pitch(d),
-                             .relu = d->relu};
-    for (int a = 0; a < 2; a++) {
-        p.out[a] = dmi_cuda_divide_by(d->out[a]);
-        p.in[a] = (int)d->in[a];
-        p.stride[a] = (int)d->stride[a];
-        p.pad[a] = (int)d->pad[a];
-        p.dilation[a] = (int)d->dilation[a];
-    }
-    return p;
-}
-
 dm_status dmi_conv_cuda(const dmi_kernel_call *call)
 {
     const dmi_convolution *d = call->desc;
@@ -189,12 +156,6 @@ dm_status dmi_conv_cuda(const dmi_kernel_call *call)
         return DM_OK;
     }
     if (!by_library(call, DMI_CUDNN_FORWARD, at)) {
-        if (is_small(d)) {
-            dmi_cuda_small_conv p = small_of(d);
-            dmi_cuda_launch_small_conv(call->queue, &p, at[0], at[1], at[3], at[2]);
-            dmi_cuda_align_out(call, 3, at);
-            return DM_OK;
-        }
         each_range(call, at, forward);
     }
     if (at[2] && (at[3] || d->relu)) {
@@ -236,12 +197,6 @@ dm_status dmi_conv_weights_cuda(const dmi_kernel_call *call)
     if (places == 0) {
         clear(call, 2, at[2]);
     } else if (!by_library(call, DMI_CUDNN_WEIGHTS, at)) {
-        if (is_small(d) && d->dnn.type[2] == DM_F32) {
-            dmi_cuda_small_conv p = small_of(d);
-            dmi_cuda_launch_small_weights(call->queue, &p, at[0], at[1], at[2], d->dnn.type[3], at[3]);
-            dmi_cuda_align_out(call, 3, at);
-            return DM_OK;
-        }
         each_range(call, at, weights);
     }
     if (at[3]) {

@@ -97,30 +97,6 @@ void dmi_cuda_launch_windows(dmi_queue *q, const dmi_cuda_windows *p, const void
 void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64_t sample, int64_t samples,
                                   const void *columns, void *x);
 
-/* --- conv_small.cu: of f32, one group. At most so much: then fewer kernels save more than faster products. The
- * workspace of a queue has room for a part of the weights' gradient. */
-enum {
-    DMI_SMALL_TERMS = 2048, /* elements of a window */
-    DMI_SMALL_WINDOWS = 1 << 14,
-    DMI_SMALL_WEIGHTS = 1 << 20,
-    DMI_SMALL_WORK = 1 << 25 /* products */
-};
-typedef struct dmi_cuda_small_conv {
-    int64_t windows;
-    int outputs, terms; /* terms: of a window */
-    dmi_cuda_divisor channels, columns,
-        out[2]; /* channels of a pixel, columns of a kernel, rows and columns of y */
-    int in[2], stride[2], pad[2], dilation[2];
-    int64_t pitch; /* of pixels of y */
-    bool relu;
-} dmi_cuda_small_conv;
-/* bias: may be NULL. */
-void dmi_cuda_launch_small_conv(dmi_queue *q, const dmi_cuda_small_conv *p, const float *x, const float *w,
-                                const float *bias, float *y);
-/* dw and bias, of type bias_dtype, or NULL: the gradients. */
-void dmi_cuda_launch_small_weights(dmi_queue *q, const dmi_cuda_small_conv *p, const float *x, const float *dy,
-                                   float *dw, dm_dtype bias_dtype, void *bias);
-
 /* --- groups.cu: rows of `bytes` bytes, all groups of a pixel beside one another, to `groups` images of whole pixels;
  * back: the other way. A group's part of a row is a multiple of 16 bytes. */
 void dmi_cuda_launch_groups(dmi_queue *q, int64_t rows, int64_t bytes, int64_t groups, bool back, const void *from,
