@@ -25,7 +25,7 @@
  * A failure poisons what the program writes. After it, or after a cancel (dm_cancel), runs and passes of loops
  * that are left may be dropped: the workers ask one another every so many passes whether to go on. dm_counters,
  * dm_explain_begin, the timeline and messages count a run as one command, called program. Cached replicas
- * (option replicas) take no part, nor does the fused product.
+ * (option replicas) take no part.
  *
  * No call of this header blocks. */
 #ifndef DMATH_PROGRAM_H

@@ -429,8 +429,8 @@ static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_
     bool by_kernel = waits_itself(e, step);
     for (int i = 0; i < DMI_LANES; i++) {
         int lane = inst->lane_of[i];
-        wait->seq[lane] =
-            step->wait[i] && !(by_kernel && i == DMI_LANE_RECV) ? inst->base.seq[lane] + step->wait[i] : 0;
+        uint32_t own = by_kernel && i == DMI_LANE_RECV ? step->before : step->wait[i];
+        wait->seq[lane] = own ? inst->base.seq[lane] + own : 0;
     }
     for (int i = 0; i < step->nref; i++) {
         const dmi_ref *ref = &step->ref[i];

@@ -32,10 +32,11 @@ void dmi_engine_trim(dmi_engine *e)
 
 /* A plan that receives has two workspace sets, so that its payloads can arrive while the command before it
  * still runs. It has one set if a set is larger than 1 GiB: products are then long, and the wait is short by
- * comparison. Fused plans always have two. */
+ * comparison. Fused products always have two, but not programs with one, whose temporaries may be large. */
 static int sets_of(const dmi_plan *plan)
 {
-    return plan->waits || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
+    bool fused = plan->waits && plan->calls == 0;
+    return fused || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
 }
 
 /* All of a further set, where memory is there without giving up anything. */

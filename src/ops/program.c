@@ -88,16 +88,11 @@ static void note_calls(dmi_builder *b, const dmi_program *p)
 dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_program *p = call->tail;
-    const dmi_profile *profile = b->profile;
-    /* The fused product counts arrivals from the beginning of its command. */
-    dmi_profile plain = *profile;
-    plain.gemm_fused = false;
     places at;
     dm_status status = DM_OK;
     if (!find_places(b, p, &at)) {
         return DM_OK; /* b has failed */
     }
-    b->profile = &plain;
     for (int i = 0, number = 0; i < p->calls && status == DM_OK && !b->failed; i++) {
         int from = b->plan->nstep;
         if (i > 0) {
@@ -108,7 +103,6 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
         number += p->call[i].numbers;
     }
     note_calls(b, p);
-    b->profile = profile;
     b->same = at.same;
     b->area = at.area;
     b->plan->moving = -1;

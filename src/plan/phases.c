@@ -136,6 +136,7 @@ static void add_waits(accesses *a, dmi_step *step)
     for (int l = 0; l < DMI_LANES; l++) {
         step->wait[l] = DMI_MAX(step->wait[l], (uint32_t)wait.seq[l]);
     }
+    step->before = (uint32_t)wait.seq[DMI_LANE_RECV];
 }
 
 static void end_phase(accesses *a)

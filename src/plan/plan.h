@@ -162,6 +162,8 @@ typedef struct dmi_step {
     int peer;              /* PUSH: to whom, EXPECT: from whom */
     uint32_t ordinal;      /* 1, 2, ... in its lane */
     uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
+    uint32_t before;       /* of DMI_TRAIT_WAITS: the last EXPECT of an earlier phase among them; 0: none. For
+                              the others, on a GPU, the kernel itself waits */
     dmi_ref *ref;          /* [nref] */
     const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy */
     int64_t workspace;     /* bytes that the kernel asked for: its last reference; 0: none */

@@ -139,7 +139,7 @@ typedef struct gathering {
     int64_t panels, width; /* number of panels, and their width in columns of the widest c */
     dmi_fused_chunk *chunk;
     int chunks;
-    uint32_t *received; /* [workers] EXPECTs from each so far */
+    uint32_t *received; /* [workers] EXPECTs from each so far in the plan */
     dmi_mark arrived, ready;
 } gathering;
 
@@ -303,6 +303,18 @@ static void choose_panels(gathering *g)
     g->panels = (widest + g->width - 1) / g->width;
 }
 
+/* What comes from each worker in the plan so far: those of earlier calls of a program come first. */
+static void count_received(const dmi_builder *b, uint32_t *received)
+{
+    memset(received, 0, (size_t)b->profile->workers * sizeof *received);
+    for (int i = 0; i < b->plan->nstep; i++) {
+        const dmi_step *step = &b->plan->step[i];
+        if (step->lane == DMI_LANE_RECV && step->peer < b->profile->workers) {
+            received[step->peer]++;
+        }
+    }
+}
+
 void dmi_fused_plan(dmi_product *p)
 {
     dmi_builder *b = p->b;
@@ -316,7 +328,7 @@ void dmi_fused_plan(dmi_product *p)
     if (b->failed) {
         return;
     }
-    memset(g.received, 0, (size_t)b->profile->workers * sizeof *g.received);
+    count_received(b, g.received);
     for (int o = 0; o < 2 && g.c.count > 0; o++) {
         if (dmi_product_gathered_in_place(p, o, b->me, &g.c, &at)) {
             continue;
