@@ -130,6 +130,133 @@ static void test_programs(void **state)
     assert_true(cases < 50 || packed > cases / 10);
 }
 
+/* --- the order in which calls are planned --- */
+
+/* Do two operands share an element? By their rectangles: in these programs all arrays of a memory have one
+ * layout. */
+static bool share(const dmi_operand *x, const dmi_operand *y)
+{
+    bool all = x->id == y->id;
+    for (int d = 0; d < 2; d++) {
+        int64_t end = DMI_MIN(x->desc.lo[d] + x->desc.extent[d], y->desc.lo[d] + y->desc.extent[d]);
+        all = all && DMI_MAX(x->desc.lo[d], y->desc.lo[d]) < end;
+    }
+    return all;
+}
+
+static bool must_follow(const dmi_call *earlier, const dmi_call *later)
+{
+    for (int i = 0; i < earlier->noperand; i++) {
+        for (int k = 0; k < later->noperand; k++) {
+            const dmi_operand *x = &earlier->operand[i], *y = &later->operand[k];
+            if ((x->mode == DMI_READWRITE || y->mode == DMI_READWRITE || x->mode == DMI_WRITE ||
+                 y->mode == DMI_WRITE) &&
+                share(x, y)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void draw_times(dmt_random *r, int calls, dmi_call_time *time)
+{
+    for (int i = 0; i < calls; i++) {
+        time[i] = (dmi_call_time){.compute = (double)dmt_int(r, 0, 100) * 1e-6,
+                                  .link = dmt_chance(r, 40) ? (double)dmt_int(r, 1, 2000) * 1e-6 : 0,
+                                  .channel = dmt_chance(r, 20),
+                                  .computes_first = dmt_chance(r, 40),
+                                  .keeps_order = dmt_chance(r, 10),
+                                  .everywhere = dmt_chance(r, 10)};
+    }
+}
+
+/* Calls that overtake others wait for none of them, and plans in the new order have no race and end. */
+static void test_turns(void **state)
+{
+    int changed = 0, cases = (int)dmt_case_count(400);
+    (void)state;
+    for (int i = 0; i < cases; i++) {
+        static recorded t;
+        static dmi_call_time time[CALLS];
+        int order[CALLS], turn[CALLS];
+        double as_recorded, best;
+        dmt_random r;
+        char what[64];
+        memset(&t, 0, sizeof t);
+        dmt_random_start(&r, dmt_seed_of("simulate turns", 0, i));
+        sim_begin(&t.sim, (int)dmt_int(&r, 1, 5));
+        record(&t, &r);
+        draw_times(&r, t.p.calls, time);
+        assert_true(dmi_program_turns(&t.p, time, &as_recorded, &best));
+        dmi_program_order(&t.p, order);
+        bool moved = false;
+        for (int k = 0; k < t.p.calls; k++) {
+            moved = moved || order[k] != k;
+            turn[order[k]] = k;
+        }
+        assert_true(best <= as_recorded);
+        assert_int_equal(moved, best < as_recorded);
+        for (int k = 0; k < t.p.calls; k++) {
+            for (int l = 0; l < k; l++) {
+                bool both = time[k].keeps_order && time[l].keeps_order;
+                if (turn[k] < turn[l] && (both || must_follow(&t.call[l], &t.call[k]))) {
+                    fail_msg("case %d: call %d overtakes call %d, for which it waits", i, k, l);
+                }
+            }
+        }
+        changed += moved;
+        t.sim.call[0] = t.sim.call[1] = dmi_program_call(&t.p, DMI_OP_program);
+        t.sim.calls = 2;
+        snprintf(what, sizeof what, "case %d, in the order of its turns", i);
+        check(&t.sim, DMI_SIM_GREEDY | DMI_SIM_RANDOM, ALL_RULES, 2, what);
+        sim_end(&t.sim);
+    }
+    printf("%d programs, %d in another order\n", cases, changed);
+    assert_true(cases < 50 || changed > cases / 10);
+}
+
+/* A long transfer that nobody waits for, a kernel behind it; a short one, and a chain that waits for it. */
+static void test_critical(void **state)
+{
+    static recorded t;
+    dmt_random r;
+    const int64_t shape[] = {40, COLS};
+    enum { LONG, BEHIND, SHORT, FIRST, LAST = 12 };
+    dmi_call_time time[LAST + 1] = {
+        [LONG] = {.link = 10e-3}, [BEHIND] = {.compute = 1e-3}, [SHORT] = {.link = 1e-3}};
+    int order[LAST + 1];
+    double as_recorded, best;
+    (void)state;
+    memset(&t, 0, sizeof t);
+    dmt_random_start(&r, 1);
+    sim_begin(&t.sim, 2);
+    for (int i = 0; i < BASES; i++) {
+        assert_int_equal(sim_array_random(&t.sim, &r, DM_F64, 2, shape), i);
+    }
+    for (int i = 0; i < 4; i++) {
+        t.array[add_array(&t, &r, false)].desc = t.sim.array[i].desc;
+    }
+    t.p.operands = t.p.arrays;
+    t.p.array = t.array;
+    t.p.call = t.call;
+    for (int i = 0; i <= LAST; i++) {
+        int from = i == LONG ? 0 : i == BEHIND ? 1 : i == SHORT ? 2 : 3, to = i <= BEHIND ? 1 : 3;
+        set_operand(&t, BASES, from, 0, shape[0]);
+        set_operand(&t, BASES + 1, to, 0, shape[0]);
+        add_call(&t, i == LONG || i == SHORT ? DMI_OP_copy : DMI_OP_scale, 2);
+        time[i].compute = i >= FIRST ? 1e-3 : time[i].compute;
+    }
+    assert_true(dmi_program_turns(&t.p, time, &as_recorded, &best));
+    dmi_program_order(&t.p, order);
+    assert_true(as_recorded > 20.9e-3 && as_recorded < 21.1e-3); /* 10 + 1 beside 1, then the chain of 10 */
+    assert_true(best > 11.9e-3 && best < 12.1e-3);               /* 1, then 10 beside the chain; 1 */
+    for (int i = 0; i <= LAST; i++) {
+        assert_int_equal(order[i], i <= LAST - 2 ? i + 2 : i - (LAST - 1));
+    }
+    sim_end(&t.sim);
+}
+
 /* Writers of VIEWS column views, in turn: a part of another array is copied there, which may come from other
  * workers, then scaled, then copied anew. apart: columns from one view to the next. */
 enum { VIEWS = 4, WIDE = 4, ROUNDS = 3 };
@@ -215,6 +342,7 @@ static void test_columns(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs), cmocka_unit_test(test_columns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs), cmocka_unit_test(test_turns),
+                                       cmocka_unit_test(test_critical), cmocka_unit_test(test_columns)};
     return cmocka_run_group_tests_name("simulate programs", tests, NULL, NULL);
 }

@@ -99,6 +99,7 @@ typedef struct dmi_op_frame {
     int16_t noperand, numbers;
     int32_t args[DMI_ARG_INTS], compute;
     uint32_t seeds; /* of a program's call: dmi_call.seeds */
+    uint32_t turn;  /* the same: dmi_call.turn */
     uint32_t group; /* for the timeline: number of the group in which it was called; 0: none */
     uint64_t members; /* bit w % 64: worker w may take part; others skip the command */
     int64_t workspace_limit;

@@ -136,9 +136,11 @@ static dm_status try_plans(dmi_session *s, dmi_recorded *r)
         }
     }
     double run_us = 0;
-    dm_status status = r->step ? DM_OK : try_plan(s, r, &r->p, &run_us);
+    dm_status status = r->step ? DM_OK : dmi_turns_choose(s, &r->p);
+    status = r->step || status != DM_OK ? status : try_plan(s, r, &r->p, &run_us);
     for (int k = 0; k < r->pieces && status == DM_OK; k++) {
-        status = try_plan(s, r, &r->piece[k].p, &r->piece[k].pass_us);
+        status = dmi_turns_choose(s, &r->piece[k].p);
+        status = status == DM_OK ? try_plan(s, r, &r->piece[k].p, &r->piece[k].pass_us) : status;
     }
     dmi_loops_pace(r, run_us);
     return status;

@@ -94,6 +94,8 @@ DM_CHECKED dm_status dmi_loops_explain(dmi_session *s, const dmi_recorded *r);
 /* Do all seeds follow from the number of a run? Not where they advance in a loop that may end early. */
 bool dmi_loops_know_run(const dmi_recorded *r);
 void dmi_loops_free(dmi_recorded *r);
+/* --- program_turns.c: sets the turns of the calls of a program without loops, or of a part */
+DM_CHECKED dm_status dmi_turns_choose(const dmi_session *s, dmi_program *p);
 /* --- program_runs.c: arguments of a loop that ends by a value */
 DM_CHECKED dm_status dmi_look_check(int64_t every, double below);
 DM_CHECKED dm_status dmi_look_check_value(const dmi_desc *value);

@@ -184,6 +184,7 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     memcpy(f->args, call->args.i, sizeof f->args);
     f->compute = call->compute;
     f->seeds = call->seeds;
+    f->turn = call->turn;
     f->group = dmi_group_number(s);
     f->members = dmi_call_members(call);
     f->workspace_limit = call->workspace_limit;

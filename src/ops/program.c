@@ -90,17 +90,25 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
     const dmi_program *p = call->tail;
     places at;
     dm_status status = DM_OK;
-    if (!find_places(b, p, &at)) {
+    bool in_turn = true;
+    int *order = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *order);
+    int *number = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *number); /* the first one of each call */
+    if (!find_places(b, p, &at) || b->failed) {
         return DM_OK; /* b has failed */
     }
-    for (int i = 0, number = 0; i < p->calls && status == DM_OK && !b->failed; i++) {
-        int from = b->plan->nstep;
+    dmi_program_order(p, order);
+    for (int i = 0, next = 0; i < p->calls; i++) {
+        number[i] = next;
+        in_turn = in_turn && order[i] == i;
+        next += p->call[i].numbers;
+    }
+    for (int i = 0; i < p->calls && status == DM_OK && !b->failed; i++) {
+        int from = b->plan->nstep, which = order[i];
         if (i > 0) {
             dmi_build_phase(b);
         }
-        status = dmi_ops[p->call[i].op].plan(b, &p->call[i]);
-        rename_refs(b, p, i, from, number, &at);
-        number += p->call[i].numbers;
+        status = dmi_ops[p->call[which].op].plan(b, &p->call[which]);
+        rename_refs(b, p, which, from, number[which], &at);
     }
     note_calls(b, p);
     b->same = at.same;
@@ -108,6 +116,6 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
     b->plan->moving = -1;
     b->plan->compute = NULL;
     b->plan->repeats = true;
-    strcpy(b->plan->algorithm, "recorded");
+    strcpy(b->plan->algorithm, in_turn ? "recorded" : "recorded, reordered");
     return status;
 }

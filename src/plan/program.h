@@ -52,6 +52,24 @@ static inline uint64_t dmi_program_seed(uint64_t seed, int64_t run)
     return x ^ x >> 31;
 }
 
+/* --- turns.c: in which order the calls are planned --- */
+/* What a call takes of a worker that it takes most of, about. */
+typedef struct dmi_call_time {
+    double link, compute; /* seconds: of its transfers, of its kernels */
+    int channel;          /* of the transfers, and of the kernels behind them */
+    bool computes_first;  /* the transfers wait for kernels; else kernels wait for the transfers */
+    bool keeps_order;     /* among the calls that have this: they do more than write their operands */
+    bool everywhere;      /* it may touch more of a memory than its operand is */
+} dmi_call_time;
+/* Calls with long transfers may be overtaken by later ones that wait for nothing of them. Sets the turns of the
+ * calls (dmi_call.turn), or leaves them as they are: where no order of those that were tried is expected to end
+ * early enough. *recorded, *best: seconds that a run takes about in the order as recorded and in that of the
+ * turns. False: no memory. */
+enum { DMI_TURNS_MOST = 1000 }; /* calls of such a program: each is compared with each */
+DM_CHECKED bool dmi_program_turns(dmi_program *p, const dmi_call_time *time, double *recorded, double *best);
+/* order[i]: which call is planned as number i. */
+void dmi_program_order(const dmi_program *p, int *order);
+
 /* The call of the op `program`, for its planner. */
 static inline dmi_call dmi_program_call(const dmi_program *p, int op)
 {

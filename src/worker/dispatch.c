@@ -22,6 +22,7 @@ void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
     memcpy(call->args.i, f->args, sizeof f->args);
     call->compute = f->compute;
     call->seeds = f->seeds;
+    call->turn = (uint16_t)f->turn;
     call->workspace_limit = f->workspace_limit;
     call->numbers = f->numbers;
     memcpy(call->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *call->number);
