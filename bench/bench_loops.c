@@ -1,10 +1,11 @@
 /* Loops without the program, writers of parts of one array, and groups. bench_loops [side]; workers:
  * DMATH_WORKERS. Prints medians: of a run of a small program that is looked at; of an iteration of conjugate
- * gradients beside its product and its vector kernels alone; of products into four column ranges and into one;
- * of a pipeline on half of the workers, and of two. */
+ * gradients beside its product and its vector kernels alone, with its scalars on every worker and on one; of
+ * products into four column ranges and into one; of a pipeline on half of the workers, and of two. */
 #include "bench_time.h"
 #include <dmath/check.h>
 #include <dmath/dmath.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -87,7 +88,7 @@ static void small_loops(bench *b)
 enum { PRODUCT = 1, VECTORS = 2 };
 
 typedef struct solver {
-    dm_array a, r, p, q, x, rr, pq, next, step, ratio;
+    dm_array a, r, p, q, x, rr, pq, next;
 } solver;
 
 static dm_program record(dm_session *s, const solver *v, int what)
@@ -98,16 +99,18 @@ static dm_program record(dm_session *s, const solver *v, int what)
         DM_CHECK(dm_matmul(s, v->a, v->p, v->q));
     }
     if (what & VECTORS) {
-        DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", v->p), DM_ARG("q", v->q)}, v->pq));
-        DM_CHECK(dm_map(s, "where(pq > 0, rr / pq, 0)", 2,
-                        (dm_map_arg[]){DM_ARG("rr", v->rr), DM_ARG("pq", v->pq)}, v->step));
-        DM_CHECK(dm_axpby_by(s, dm_element(v->step), v->p, dm_value(1), v->x));
-        DM_CHECK(dm_map(s, "r - step * q", 3,
-                        (dm_map_arg[]){DM_ARG("r", v->r), DM_ARG("step", v->step), DM_ARG("q", v->q)}, v->r));
-        DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", v->r)}, v->next));
-        DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2,
-                        (dm_map_arg[]){DM_ARG("next", v->next), DM_ARG("rr", v->rr)}, v->ratio));
-        DM_CHECK(dm_axpby_by(s, dm_value(1), v->r, dm_element(v->ratio), v->p));
+        dm_map_arg products[] = {DM_ARG("p", v->p), DM_ARG("q", v->q)};
+        dm_map_arg forward[] = {DM_ARG("x", v->x), DM_ARG("p", v->p), DM_ARG("rr", v->rr), DM_ARG("pq", v->pq)};
+        dm_map_arg residual[] = {DM_ARG("r", v->r), DM_ARG("q", v->q), DM_ARG("rr", v->rr),
+                                 DM_ARG("pq", v->pq)};
+        dm_map_arg squares[] = {DM_ARG("r", v->r)};
+        dm_map_arg direction[] = {DM_ARG("r", v->r), DM_ARG("p", v->p), DM_ARG("rr", v->rr),
+                                  DM_ARG("next", v->next)};
+        DM_CHECK(dm_map(s, "sum(p * q)", 2, products, v->pq));
+        DM_CHECK(dm_map(s, "x + where(pq > 0, rr / pq, 0) * p", 4, forward, v->x));
+        DM_CHECK(dm_map(s, "r - where(pq > 0, rr / pq, 0) * q", 4, residual, v->r));
+        DM_CHECK(dm_map(s, "sum(r * r)", 1, squares, v->next));
+        DM_CHECK(dm_map(s, "r + where(rr > 0, next / rr, 0) * p", 4, direction, v->p));
         DM_CHECK(dm_copy(s, v->next, v->rr));
     }
     DM_CHECK(dm_program_end(s, &program));
@@ -116,22 +119,24 @@ static dm_program record(dm_session *s, const solver *v, int what)
 
 /* An iteration, looked at every 10; its product alone; its vector kernels alone. In turn, as the machine's
  * speed drifts. */
-static void conjugate(bench *b)
+static void conjugate(bench *b, bool everywhere)
 {
-    static const int what[] = {PRODUCT | VECTORS, PRODUCT, VECTORS};
+    enum { WAYS = 4 }; /* the last one is never looked at */
+    static const int what[WAYS] = {PRODUCT | VECTORS, PRODUCT, VECTORS, PRODUCT | VECTORS};
     dm_session *s = b->s;
     solver v;
-    dm_array *scalars[] = {&v.rr, &v.pq, &v.next, &v.step, &v.ratio};
-    dm_program program[3];
-    double ms[3][RUNS], worst = 0;
+    dm_array *scalars[] = {&v.rr, &v.pq, &v.next};
+    dm_layout one = dm_layout_single(0), all = dm_layout_replicated(s);
+    dm_program program[WAYS];
+    double ms[WAYS][RUNS], worst = 0;
     DM_CHECK(dm_scope_begin(s));
     DM_CHECK(dm_matrix(s, DM_F64, b->side, b->side, &v.a));
     DM_CHECK(dm_vector(s, DM_F64, b->side, &v.r));
     DM_CHECK(dm_array_like(s, v.r, 0, &v.p));
     DM_CHECK(dm_array_like(s, v.r, 0, &v.q));
     DM_CHECK(dm_array_like(s, v.r, 0, &v.x));
-    for (int i = 0; i < 5; i++) {
-        DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, scalars[i]));
+    for (int i = 0; i < 3; i++) {
+        DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, everywhere ? &all : &one, scalars[i]));
         DM_CHECK(dm_fill(s, *scalars[i], 1));
     }
     DM_CHECK(dm_fill_identity(s, v.a, 2));
@@ -141,11 +146,11 @@ static void conjugate(bench *b)
     DM_CHECK(dm_fill(s, v.p, 1));
     b->times = 50;
     b->value = v.rr;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < WAYS; i++) {
         program[i] = record(s, &v, what[i]);
     }
     for (int n = -1; n < RUNS; n++) {
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < WAYS; i++) {
             b->program = program[i];
             b->every = i == 0 ? 10 : 0;
             double begin = now_ms();
@@ -160,18 +165,20 @@ static void conjugate(bench *b)
         double ratio = ms[0][n] / (ms[1][n] + ms[2][n]);
         worst = ratio > worst ? ratio : worst;
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < WAYS; i++) {
         DM_CHECK(dm_program_destroy(s, program[i]));
         qsort(ms[i], RUNS, sizeof *ms[i], by_value);
     }
     double *whole = ms[0], *product = ms[1], *vectors = ms[2];
     int middle = RUNS / 2;
-    printf("conjugate gradients, f64 %lld: %.4f ms an iteration, its product alone %.4f ms, its vector kernels "
-           "alone %.4f ms: "
-           "%.3f of both (least times: %.4f, %.4f, %.4f ms: %.3f; worst turn %.3f)\n",
-           (long long)b->side, whole[middle], product[middle], vectors[middle],
-           whole[middle] / (product[middle] + vectors[middle]), whole[0], product[0], vectors[0],
-           whole[0] / (product[0] + vectors[0]), worst);
+    printf("conjugate gradients, f64 %lld, scalars on %s: %.4f ms an iteration, its product alone %.4f ms, its "
+           "vector "
+           "kernels alone %.4f ms: %.3f of both (least times: %.4f, %.4f, %.4f ms: %.3f; worst turn %.3f); "
+           "never looked "
+           "at %.4f ms\n",
+           (long long)b->side, everywhere ? "every worker" : "one worker", whole[middle], product[middle],
+           vectors[middle], whole[middle] / (product[middle] + vectors[middle]), whole[0], product[0],
+           vectors[0], whole[0] / (product[0] + vectors[0]), worst, ms[3][middle]);
     DM_CHECK(dm_scope_end(s, NULL, 0));
 }
 
@@ -259,7 +266,8 @@ int main(int argc, char **argv)
     DM_CHECK(dm_init(NULL, &b.s));
     printf("%d workers\n", dm_workers(b.s));
     small_loops(&b);
-    conjugate(&b);
+    conjugate(&b, true);
+    conjugate(&b, false);
     parts(&b);
     groups(&b);
     DM_CHECK(dm_finalize(b.s, NULL));

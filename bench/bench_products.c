@@ -6,18 +6,19 @@
  *   bench_products DTYPE[:FORMS] ROUNDS N...
  *
  * DTYPE: f64, f32, f16, bf16, or tf32, which is f32 that may be rounded to TF32. FORMS: some of the letters
- * lrcx, for local, rows, columns, contraction; all without. Started alone or by mpirun; settings from the
- * environment (DMATH_...). */
+ * lrcx, for local, rows, columns, contraction; all without; and p for each of them once more inside a program.
+ * Started alone or by mpirun; settings from the environment (DMATH_...). */
 #include "bench_time.h"
 
 #include <dmath/dmath.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORMS = 4, MOST_ROUNDS = 101, CORNER = 48 };
+enum { FORMS = 4, WAYS = 2 /* calls, program */, MOST_ROUNDS = 101, CORNER = 48 };
 static const char *const form_names[FORMS] = {"local", "rows*rows->rows", "rows*cols->cols", "contraction"};
 static const char form_letters[] = "lrcx";
 
@@ -25,6 +26,7 @@ typedef struct form {
     dm_array a, b, c;
     int trans_a, compute;
     char algorithm[32];
+    dm_program program; /* of a row of products; 0: none */
     double ms[MOST_ROUNDS];
 } form;
 
@@ -86,10 +88,22 @@ static void ask_algorithm(dm_session *s, form *f)
 
 static void multiply(dm_session *s, const form *f, int times)
 {
-    for (int i = 0; i < times; i++) {
+    if (f->program.id) { /* of `times` products */
+        check(dm_program_run(s, f->program, 1, 0, NULL));
+    }
+    for (int i = 0; i < times && !f->program.id; i++) {
         multiply_once(s, f);
     }
     check(dm_sync(s));
+}
+
+static void record(dm_session *s, form *f, int times)
+{
+    check(dm_program_begin(s));
+    for (int i = 0; i < times; i++) {
+        multiply_once(s, f);
+    }
+    check(dm_program_end(s, &f->program));
 }
 
 /* Largest difference from the local product in a corner, relative to the largest element there. */
@@ -129,10 +143,11 @@ static void shuffle(int *order, int count)
 static void measure(dm_session *s, const char *name, const char *wanted, dm_dtype dtype, int compute, int64_t n,
                     int rounds)
 {
-    form f[FORMS];
-    int which[FORMS], order[FORMS], count = 0;
-    for (int k = 0; k < FORMS; k++) {
-        if (!*wanted || strchr(wanted, form_letters[k])) {
+    form f[WAYS * FORMS];
+    int which[WAYS * FORMS], order[WAYS * FORMS], count = 0;
+    bool programs = strchr(wanted, 'p') != NULL, all = strlen(wanted) == (size_t)programs;
+    for (int k = 0; k < (1 + programs) * FORMS; k++) {
+        if (all || strchr(wanted, form_letters[k % FORMS])) {
             order[count] = count;
             which[count++] = k;
         }
@@ -142,9 +157,12 @@ static void measure(dm_session *s, const char *name, const char *wanted, dm_dtyp
         times = times > 8 ? 8 : times > 3 ? 3 : 1;
     }
     for (int k = 0; k < count; k++) {
-        make(s, dtype, n, which[k], &f[k]);
+        make(s, dtype, n, which[k] % FORMS, &f[k]);
         f[k].compute = compute;
         ask_algorithm(s, &f[k]);
+        if (which[k] >= FORMS) {
+            record(s, &f[k], times);
+        }
         multiply(s, &f[k], n > 32768 ? 1 : 3);
     }
     for (int r = 0; r < rounds; r++) {
@@ -162,12 +180,14 @@ static void measure(dm_session *s, const char *name, const char *wanted, dm_dtyp
         qsort(f[k].ms, (size_t)rounds, sizeof f[k].ms[0], by_value);
         double median = f[k].ms[rounds / 2];
         local = k == 0 ? median : local;
-        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s\","
+        printf("{\"bench\":\"product\",\"dtype\":\"%s\",\"n\":%lld,\"workers\":%d,\"form\":\"%s%s\","
                "\"algorithm\":\"%s\",\"ms\":%.4f,"
                "\"min\":%.4f,\"max\":%.4f,\"of_local\":%.3f,\"tflops\":%.1f,\"error\":%.1e}\n",
-               name, (long long)n, dm_workers(s), form_names[which[k]], f[k].algorithm, median, f[k].ms[0],
+               name, (long long)n, dm_workers(s), form_names[which[k] % FORMS],
+               which[k] >= FORMS ? ", in a program" : "", f[k].algorithm, median, f[k].ms[0],
                f[k].ms[rounds - 1], median / local, 2e-9 * (double)n * (double)n * (double)n / median, error);
         fflush(stdout);
+        check(dm_program_destroy(s, f[k].program));
         check(dm_array_destroy(s, f[k].a));
         check(dm_array_destroy(s, f[k].b));
     }

@@ -1,5 +1,5 @@
 /* Solves A x = b by conjugate gradients (Hestenes & Stiefel, 1952). The scalars of an iteration stay in arrays,
- * and are factors of the calls that follow. So an iteration is a recorded program, which the workers run until
+ * which the expressions that follow read. So an iteration is a recorded program, which the workers run until
  * the residual is small: no worker sends this program a word, nor waits for one. conjugate [n [iterations
  * [folder]]] */
 #include "common/save.h"
@@ -26,12 +26,13 @@ static void make_problem(dm_session *s, int64_t n, dm_array a, dm_array known, d
 static void solve(dm_session *s, int most, dm_array a, dm_array b, dm_array x, dm_array runs)
 {
     dm_program iteration;
-    dm_array r, p, q, rr, pq, next, step, ratio, *scalars[] = {&rr, &pq, &next, &step, &ratio};
+    dm_array r, p, q, rr, pq, next, *scalars[] = {&rr, &pq, &next};
+    dm_layout everywhere = dm_layout_replicated(s); /* a copy on each worker: none fetches them from another */
     DM_CHECK(dm_array_like(s, b, 0, &r));
     DM_CHECK(dm_array_like(s, b, 0, &p));
     DM_CHECK(dm_array_like(s, b, 0, &q));
-    for (int i = 0; i < 5; i++) {
-        DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, NULL, scalars[i]));
+    for (int i = 0; i < 3; i++) {
+        DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, &everywhere, scalars[i]));
     }
     DM_CHECK(dm_fill(s, x, 0));
     DM_CHECK(dm_fill(s, runs, 0));
@@ -40,16 +41,16 @@ static void solve(dm_session *s, int most, dm_array a, dm_array b, dm_array x, d
     DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, rr));
     DM_CHECK(dm_program_begin(s));
     DM_CHECK(dm_matmul(s, a, p, q));
-    DM_CHECK(dm_map(s, "sum(p * q)", 2, (dm_map_arg[]){DM_ARG("p", p), DM_ARG("q", q)}, pq));
-    DM_CHECK(
-        dm_map(s, "where(pq > 0, rr / pq, 0)", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step));
-    DM_CHECK(dm_axpby_by(s, dm_element(step), p, dm_value(1), x)); /* x = x + step p */
-    dm_map_arg residual[] = {DM_ARG("r", r), DM_ARG("step", step), DM_ARG("q", q)};
-    DM_CHECK(dm_map(s, "r - step * q", 3, residual, r));
-    DM_CHECK(dm_map(s, "sum(r * r)", 1, (dm_map_arg[]){DM_ARG("r", r)}, next));
-    dm_map_arg squares[] = {DM_ARG("next", next), DM_ARG("rr", rr)};
-    DM_CHECK(dm_map(s, "where(rr > 0, next / rr, 0)", 2, squares, ratio));
-    DM_CHECK(dm_axpby_by(s, dm_value(1), r, dm_element(ratio), p)); /* p = r + ratio p */
+    dm_map_arg products[] = {DM_ARG("p", p), DM_ARG("q", q)};
+    dm_map_arg forward[] = {DM_ARG("x", x), DM_ARG("p", p), DM_ARG("rr", rr), DM_ARG("pq", pq)};
+    dm_map_arg residual[] = {DM_ARG("r", r), DM_ARG("q", q), DM_ARG("rr", rr), DM_ARG("pq", pq)};
+    dm_map_arg squares[] = {DM_ARG("r", r)};
+    dm_map_arg direction[] = {DM_ARG("r", r), DM_ARG("p", p), DM_ARG("rr", rr), DM_ARG("next", next)};
+    DM_CHECK(dm_map(s, "sum(p * q)", 2, products, pq));
+    DM_CHECK(dm_map(s, "x + where(pq > 0, rr / pq, 0) * p", 4, forward, x));
+    DM_CHECK(dm_map(s, "r - where(pq > 0, rr / pq, 0) * q", 4, residual, r));
+    DM_CHECK(dm_map(s, "sum(r * r)", 1, squares, next));
+    DM_CHECK(dm_map(s, "r + where(rr > 0, next / rr, 0) * p", 4, direction, p));
     DM_CHECK(dm_copy(s, next, rr));
     DM_CHECK(dm_map(s, "runs + 1", 1, (dm_map_arg[]){DM_ARG("runs", runs)}, runs));
     DM_CHECK(dm_program_end(s, &iteration));
