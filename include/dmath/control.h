@@ -82,8 +82,8 @@ DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a
  * that has waited so long returns DM_ERR_PENDING: what it waits for goes on, no command is cancelled (dm_cancel
  * does that), and the session can be used as before. The time counts from the first moment in which the call
  * waits, over all of its waits; 0: it only looks. Calls with a limit of their own keep that (dm_event_wait,
- * dm_group_wait, dm_sync_within, dm_array_read_within; where it is negative this one holds). What things are after
- * DM_ERR_PENDING:
+ * dm_group_wait, dm_sync_within, dm_array_read_within; where it is negative this one holds). What things are
+ * after DM_ERR_PENDING:
  * - dm_sync, dm_event_wait, dm_group_sync, counters, profiles: as before the call; it may be made again.
  * - dm_array_read and all that read elements (dm_read, dm_item): the caller's memory is as it was, and is the
  * caller's. The library reads on into memory of its own, of the same size; what fails there a later call
@@ -96,9 +96,9 @@ DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a
  * wait for it. But if the one before was still being written, none was begun; then the message says so.
  * - dm_checkpoint_load, dm_session_load: arrays with a name will be written; values and the generator are as
  * they were. New arrays, and that of dm_checkpoint_array, are gone.
- * - Operations that wait between their commands (dm_take and dm_put with exchanges, dm_compress, dm_unique,
- * dm_sort of long rows, dm_isin, dm_shuffle): what they write is either untouched or undefined until it is written
- * again; temporaries are freed.
+ * - Operations that wait between their commands (dm_take, dm_put and dm_shuffle with exchanges, dm_compress,
+ * dm_unique, dm_sort of long rows, dm_isin): what they write is either untouched or undefined until it is
+ * written again; temporaries are freed.
  * - Calls that find the command ring full, those too that do not block otherwise: not given.
  * - dm_feed_destroy, dm_finalize: the feed (stopped), the session, is still there; the call may be made again,
  * after dm_cancel too.

@@ -40,9 +40,9 @@ DM_API DM_CHECKED dm_status dm_fill_poisson(dm_session *session, dm_array x, dou
  * dim. May block, as dm_sort. Errors: DM_ERR_LIMIT (more elements than i32 counts), those of dm_argsort. Cost:
  * dm_argsort, and a temporary of 8 bytes an element. */
 DM_API DM_CHECKED dm_status dm_fill_permutation(dm_session *session, dm_array x, uint64_t seed);
-/* out = x with its indices along dim in the order of dm_fill_permutation of this seed. dim: from 0, or negative from
- * the end. x and out: one shape and type, apart. Blocks, as dm_take with DM_RAISE. Errors: DM_ERR_ARG (dim),
- * DM_ERR_OVERLAP, DM_ERR_STATE (in programs). Cost: dm_fill_permutation of dim's indices, and dm_take. */
+/* out = x with its indices along dim in the order of dm_fill_permutation of this seed. dim: from 0, or negative
+ * from the end. x and out: one shape and type, apart. May block, as dm_take with DM_CLIP. Errors: DM_ERR_ARG
+ * (dim), DM_ERR_OVERLAP. Cost: dm_fill_permutation of dim's indices, and dm_take. */
 DM_API DM_CHECKED dm_status dm_shuffle(dm_session *session, dm_array x, int dim, uint64_t seed, dm_array out);
 
 /* out = indices from 0 to n - 1, chosen at random. replace 0: no index comes twice; then n >= m, and of the weights at

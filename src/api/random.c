@@ -180,7 +180,7 @@ dm_status dm_shuffle(dm_session *session, dm_array x, int dim, uint64_t seed, dm
     int64_t n = a.desc.extent[dim];
     status = dm_vector(session, DM_I64, n, &order);
     status = status == DM_OK ? permute(session, order, n, seed) : status;
-    status = status == DM_OK ? dm_take(session, x, order, dim, DM_RAISE, out) : status;
+    status = status == DM_OK ? dm_take(session, x, order, dim, DM_CLIP, out) : status; /* all are in range */
     return dmi_part_end(session, status);
 }
 

@@ -489,9 +489,10 @@ static void enqueue_step(dmi_engine *e, dmi_instance *inst, const dmi_step *step
     if (waits_itself(e, step)) { /* the kernel waits for these, and starts before */
         w->arrivals = step->wait[DMI_LANE_RECV] ? inst->base.seq[DMI_LANE_RECV] + step->wait[DMI_LANE_RECV] : 0;
     }
-    /* A fused product begins behind the large reductions before it (exec/gpu/kernel.c). So what it sends follows their
-     * payloads, which the links would otherwise carry at the same time. */
-    if (e->gpu && inst->plan->waits && dmi_lane_sends(step->lane)) {
+    /* A fused product begins behind the large reductions before it (exec/gpu/kernel.c). So what it sends
+     * follows their payloads, which the links would otherwise carry at the same time. Not what a program sends
+     * for other calls. */
+    if (e->gpu && inst->plan->waits && inst->plan->calls == 0 && dmi_lane_sends(step->lane)) {
         w->wait.seq[DMI_LANE_SEND_1] = DMI_MAX(w->wait.seq[DMI_LANE_SEND_1], inst->base.seq[DMI_LANE_SEND_1]);
     }
     if (dmi_lane_sends(step->lane)) {

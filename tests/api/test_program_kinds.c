@@ -7,6 +7,7 @@
 #include <dmath/layers.h>
 #include <dmath/linalg.h>
 #include <dmath/order.h>
+#include <dmath/random.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,6 +252,7 @@ static void fills(dmt_case *c, arrays *a, int x)
     DMT_OK(c, dm_fill_uniform(c->session, a->square[x], -1, 1, draw_seed(a)));
     snprintf(text, sizeof text, "0.5 * x + 0.1 * normal(%llu)", (unsigned long long)draw_seed(a));
     DMT_OK(c, dm_map(c->session, text, 1, (dm_map_arg[]){DM_ARG("x", a->square[x])}, other(a, x)));
+    DMT_OK(c, dm_shuffle(c->session, other(a, x), x % 2, draw_seed(a), a->square[x]));
 }
 
 static void loads(dmt_case *c, arrays *a, int x)

@@ -281,11 +281,6 @@ static dm_status do_unique(work *k)
     return dm_unique(k->s, k->a, &k->out, NULL, NULL);
 }
 
-static dm_status do_shuffle(work *k)
-{
-    return dm_shuffle(k->s, k->a, 0, 3, k->out);
-}
-
 static void long_rows(work *k)
 {
     OK(dm_vector(k->s, DM_F64, LONG, &k->keys));
@@ -393,7 +388,6 @@ static const struct form {
     {"take", NULL, do_take, NULL, NOTHING},
     {"compress", NULL, do_compress, NULL, NOTHING},
     {"unique", NULL, do_unique, NULL, NOTHING},
-    {"shuffle", NULL, do_shuffle, NULL, NOTHING},
     {"sort", long_rows, do_sort, sorted, OTHERS},
     {"feed_restart", make_feed, do_feed_restart, end_feed, ONE_HOST},
     {"feed_destroy", make_feed, do_feed_destroy, end_feed, ONE_HOST},
