@@ -77,8 +77,7 @@ typedef struct dmi_call {
     int numbers;
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
     uint32_t seeds;   /* bit i: number i is a seed, which advances with the runs of a program; DMI_GIVEN_ANEW: see program.h */
-    uint16_t
-        turn; /* of a program: as which of its calls it is planned (dmi_program_turns); all 0: as recorded */
+    uint16_t turn;    /* of a program: as which of its calls it is planned; all 0: in the order as recorded */
     uint16_t called;  /* number of the public call (dmi_api_name), for messages; 0: not known. Read by dmi_call_name */
     const char *const *names; /* of its operands, on the master; NULL: those of the table */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */

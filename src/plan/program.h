@@ -61,11 +61,11 @@ typedef struct dmi_call_time {
     bool keeps_order;     /* among the calls that have this: they do more than write their operands */
     bool everywhere;      /* it may touch more of a memory than its operand is */
 } dmi_call_time;
+enum { DMI_TURNS_MOST = 1000 }; /* calls of a program that gets turns: each is compared with each */
 /* Calls with long transfers may be overtaken by later ones that wait for nothing of them. Sets the turns of the
  * calls (dmi_call.turn), or leaves them as they are: where no order of those that were tried is expected to end
  * early enough. *recorded, *best: seconds that a run takes about in the order as recorded and in that of the
  * turns. False: no memory. */
-enum { DMI_TURNS_MOST = 1000 }; /* calls of such a program: each is compared with each */
 DM_CHECKED bool dmi_program_turns(dmi_program *p, const dmi_call_time *time, double *recorded, double *best);
 /* order[i]: which call is planned as number i. */
 void dmi_program_order(const dmi_program *p, int *order);
