@@ -1,5 +1,5 @@
 /* A program in which a large transfer is recorded before a small one that a long chain waits for, in the order
- * as recorded and in the one that dmath chooses. bench_order [side [chain [way]]]; way: 0 or 1, for ranks,
+ * as recorded and in the one that dmath finds. bench_order [side [chain [way]]]; way: 0 or 1, for ranks,
  * which have one session; workers: DMATH_WORKERS. Prints
  * median and least times of a run. */
 #include "bench_time.h"
@@ -50,7 +50,7 @@ static double once(const way *w)
 
 int main(int argc, char **argv)
 {
-    static const char *const orders[WAYS] = {"program_order=recorded", "program_order=auto"};
+    static const char *const orders[WAYS] = {"program_order=recorded", "program_order=critical"};
     int64_t side = argc > 1 ? strtoll(argv[1], NULL, 10) : 2048;
     int chain = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 60;
     int from = argc > 3 ? atoi(argv[3]) != 0 : 0, to = argc > 3 ? from + 1 : WAYS;

@@ -41,9 +41,10 @@
         "transposed and b is not)")                                                                            \
     ENUM(gemm_algorithm, "auto", "auto|cyclic|stationary|contract|two_block|panels|fused|ring",                \
          "how products are computed")                                                                          \
-    ENUM(program_order, "auto", "auto|recorded",                                                               \
-         "order in which the calls of a program are planned: auto: some overtake others that have long "       \
-         "transfers, where that is expected to gain much")                                                     \
+    ENUM(program_order, "auto", "auto|recorded|critical",                                                      \
+         "order in which the calls of a program are planned: as recorded, or critical: some overtake others "  \
+         "that have long transfers, where that is expected to gain much; auto: critical, but on GPUs as "      \
+         "recorded")                                                                                           \
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
     BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
@@ -112,7 +113,7 @@ enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_D
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE, DMI_BIND_CORES };
 enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI_INDEX_LIST, DMI_INDEX_LEND };
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
-enum dmi_config_program_order { DMI_PROGRAM_AUTO, DMI_PROGRAM_RECORDED };
+enum dmi_config_program_order { DMI_PROGRAM_AUTO, DMI_PROGRAM_RECORDED, DMI_PROGRAM_CRITICAL };
 enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };
 enum dmi_config_transport {
     DMI_TRANSPORT_AUTO,

@@ -132,8 +132,9 @@ dm_status dmi_turns_choose(const dmi_session *s, dmi_program *p)
     int64_t workspace[WORKERS];
     double recorded, best;
     bool more = false;
-    if (s->config.program_order == DMI_PROGRAM_RECORDED || s->workers < 2 || p->calls < 2 ||
-        p->calls > DMI_TURNS_MOST) {
+    const int wanted = s->config.program_order;
+    bool critical = wanted == DMI_PROGRAM_CRITICAL || (wanted == DMI_PROGRAM_AUTO && !s->profile.gpu);
+    if (!critical || s->workers < 2 || p->calls < 2 || p->calls > DMI_TURNS_MOST) {
         return DM_OK;
     }
     dmi_call_time *time = calloc(2 * n, sizeof *time);

@@ -364,7 +364,7 @@ static void test_kinds(void **state)
 {
     (void)state;
     /* cached replicas serve no program; a launch has its own options */
-    run("program_kinds", 140, 0, KINDS, dmt_launched() ? NULL : "replicas=0");
+    run("program_kinds", 140, 0, KINDS, dmt_launched() ? NULL : "replicas=0,program_order=critical");
 }
 
 /* The kernel of the fused product counts what arrives, also behind the transfers of other calls. Emulated GPUs
@@ -376,7 +376,7 @@ static void test_fused(void **state)
     (void)state;
     if (emulated || real) {
         run("program_kinds_fused", 2 * (KINDS - 2), emulated ? 3 : 2, KINDS - 2,
-            "replicas=0,gemm_algorithm=fused");
+            "replicas=0,gemm_algorithm=fused,program_order=critical");
     }
 }
 
