@@ -4,9 +4,8 @@
  * calls below do the same with factors that are each a number or an element of an array, which the program need
  * not know, so that a loop can go on without a word to the program:
  *
- *     dm_map(s, "rr / pq", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step);  -- an array of one
- * element dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p +
- * x
+ *     dm_map(s, "rr / pq", 2, (dm_map_arg[]){DM_ARG("rr", rr), DM_ARG("pq", pq)}, step);  -- of one element
+ *     dm_axpby_by(s, dm_element(step), p, dm_value(1), x);                                -- x = step * p + x
  *
  * dm_map and dm_map_new take such elements as arrays already, and so do calls whose numbers have an array's
  * form (dm_histogram_edges for the bounds of dm_histogram). Of the calls of <dmath/linalg.h>, dm_scal is

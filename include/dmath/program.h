@@ -68,13 +68,17 @@ DM_API DM_CHECKED dm_status dm_program_number(dm_session *session, const char *n
 /* Loops. The calls recorded from here to dm_program_repeat_end run `times` times in each run of the program,
  * one pass after the other; those up to dm_program_repeat_until until value < below, or value is NaN, but at
  * most `times` times. The workers repeat them, and look at value, without the master. Loops may lie in loops,
- * up to 16. dm_program_begin(s); dm_program_repeat(s, 50);                            -- 50 steps in time,
+ * up to 16:
+ *
+ *     dm_program_begin(s);
+ *     dm_program_repeat(s, 50);                            -- 50 steps in time,
  *     dm_program_repeat(s, 1000);                          -- in each of them sweeps
  *     ...                                                  -- that write `change`
  *     dm_program_repeat_until(s, 10, change, 1e-8);        -- until it is small; looked at after every 10th
  *     ...
  *     dm_program_repeat_end(s);
  *     dm_program_end(s, &simulation);
+ *
  * The result is that of the calls one by one, in loops of the caller. What lies between two begins or ends of
  * loops is planned as one command; an array that several such parts use, or several passes, is no workspace but
  * memory as long as the program lives, even if it is destroyed inside. Seeds that advance do so with every
