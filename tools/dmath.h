@@ -40,6 +40,8 @@ dm_layout tool_layout_for(const tool_layout *layout, int workers, int ndim);
 
 bool tool_int_parse(const char *text, int64_t least, int64_t most, int64_t *out); /* "12", "4K", "1M", "2G" */
 bool tool_double_parse(const char *text, double *out);
+/* A value that an option, or with ARGP_KEY_ARG an argument, does not take: "--bins: `x' is not a number". Ends the program. */
+void tool_refuse(struct argp_state *state, int key, const char *value, const char *why);
 /* "a,b,c": calls one() for each entry; false if one does, if an entry is empty, or if there are more than
  * TOOL_LIST */
 bool tool_list_parse(const char *text, bool (*one)(const char *entry, int at, void *into), void *into,

@@ -89,7 +89,7 @@ static error_t parse_show(int key, char *arg, struct argp_state *state)
     case 'f':
     case 'n':
         if (!tool_int_parse(arg, 0, INT64_MAX, key == 'f' ? &o->first : &o->records)) {
-            argp_error(state, "`%s' is not understood", arg);
+            tool_refuse(state, key, arg, "is not understood");
         }
         return 0;
     case ARGP_KEY_ARG:

@@ -80,11 +80,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (!fits) {
-        argp_error(state, "`%s' is %s", arg,
-                   key == 'd'            ? "not a floating element type"
-                   : key == 'l'          ? "not a layout (" TOOL_LAYOUTS ")"
-                   : key == ARGP_KEY_ARG ? "one argument too many"
-                                         : "not a number");
+        tool_refuse(state, key, arg,
+                    key == 'd'            ? "is not a floating element type"
+                    : key == 'l'          ? "is not a layout (" TOOL_LAYOUTS ")"
+                    : key == ARGP_KEY_ARG ? "is one argument too many"
+                                          : "is not a number");
         return EINVAL;
     }
     return 0;

@@ -106,10 +106,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (!fits) {
-        argp_error(state, "`%s' is not %s", arg,
-                   key == 'd'   ? "an element type"
-                   : key == 'l' ? "a layout (" TOOL_LAYOUTS ")"
-                                : "NAME=FILE.npy or NAME=NUMBER");
+        tool_refuse(state, key, arg,
+                    key == 'd'   ? "is not an element type"
+                    : key == 'l' ? "is not a layout (" TOOL_LAYOUTS ")"
+                                 : "is not NAME=FILE.npy or NAME=NUMBER");
         return EINVAL;
     }
     return 0;

@@ -69,6 +69,26 @@ bool tool_double_parse(const char *text, double *out)
     return true;
 }
 
+/* The long name of the option of this key: the command's own before those that it has in common with others. */
+static const char *option_name(const struct argp *argp, int key)
+{
+    const char *name = NULL;
+    for (const struct argp_option *o = argp->options; o && !name && (o->name || o->key || o->doc || o->group);
+         o++) {
+        name = o->key == key ? o->name : NULL;
+    }
+    for (const struct argp_child *c = argp->children; c && c->argp && !name; c++) {
+        name = option_name(c->argp, key);
+    }
+    return name;
+}
+
+void tool_refuse(struct argp_state *state, int key, const char *value, const char *why)
+{
+    const char *name = key == ARGP_KEY_ARG ? NULL : option_name(state->root_argp, key);
+    argp_error(state, "%s%s%s`%s' %s", name ? "--" : "", name ? name : "", name ? ": " : "", value, why);
+}
+
 bool tool_list_parse(const char *text, bool (*one)(const char *entry, int at, void *into), void *into,
                      int *count)
 {

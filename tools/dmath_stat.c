@@ -59,10 +59,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (!fits) {
-        argp_error(state, "`%s' is not %s", arg,
-                   key == 'l'        ? "a layout (" TOOL_LAYOUTS ")"
-                   : key == KEY_BINS ? "a number from 0 to 100"
-                                     : "taken: too many files");
+        tool_refuse(state, key, arg,
+                    key == 'l'        ? "is not a layout (" TOOL_LAYOUTS ")"
+                    : key == KEY_BINS ? "is not a number from 0 to 100"
+                                      : "is not taken: too many files");
         return EINVAL;
     }
     return 0;

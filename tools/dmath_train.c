@@ -183,7 +183,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     if (!fits) {
-        argp_error(state, "`%s' is not understood", arg);
+        tool_refuse(state, key, arg, "is not understood");
     }
     return 0;
 }
