@@ -32,16 +32,16 @@ static const char *without_name(const char *text, const char *called)
     return named && strncmp(text + length, ": ", 2) == 0 ? text + length + 2 : text;
 }
 
-/* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, but
- * where a worker says in which command. */
+/* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, or a
+ * file that is not right, but where a worker says in which command. */
 static void name_call(dm_status status)
 {
     const char *name = dmi_api_called(), *text = dmi_error_text();
     bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE ||
                     status == DM_ERR_DTYPE || status == DM_ERR_LAYOUT || status == DM_ERR_STATE ||
                     status == DM_ERR_OVERLAP;
-    bool found =
-        status == DM_ERR_NOMEM || status == DM_ERR_LIMIT || status == DM_ERR_IO || status == DM_ERR_UNSUPPORTED;
+    bool found = status == DM_ERR_NOMEM || status == DM_ERR_LIMIT || status == DM_ERR_IO ||
+                 status == DM_ERR_FORMAT || status == DM_ERR_UNSUPPORTED;
     if (name && (argument || (found && strncmp(text, "command ", strlen("command ")) != 0))) {
         (void)dmi_fail(status, "%s: %s", name, without_name(text, name));
     }

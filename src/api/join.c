@@ -114,7 +114,8 @@ dm_status dm_split(dm_session *session, dm_array a, int dim, int count, const in
     }
     if (sizes ? sum != n : n % count != 0) {
         return sizes ? dmi_fail(DM_ERR_ARG, "split: sizes make %" PRId64 " of %" PRId64, sum, n)
-                     : dmi_fail(DM_ERR_ARG, "split: %" PRId64 " are not %d equal parts", n, count);
+                     : dmi_fail(DM_ERR_ARG, "split: the %" PRId64 " indices of dim %d are not %d equal parts",
+                                n, dim, count);
     }
     for (int i = 0; i < count; i++) {
         int64_t size = sizes ? sizes[i] : n / count;

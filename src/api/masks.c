@@ -226,8 +226,8 @@ dm_status dm_nonzero(dm_session *session, dm_array x, int count, dm_array *out)
         status = dmi_fail(DM_ERR_SHAPE, "nonzero: x is a scalar and has no dims");
     }
     if (status == DM_OK && (!out || count != a.desc.ndim)) {
-        status =
-            dmi_fail(DM_ERR_ARG, "nonzero: out is NULL, or count is %d, but x has %d dims", count, a.desc.ndim);
+        status = dmi_fail(DM_ERR_ARG, !out ? "nonzero: out is NULL" : "nonzero: count is %d, but x has %d dims",
+                          count, a.desc.ndim);
     }
     status = status == DM_OK ? dmi_part_outside(session) : status;
     status = status == DM_OK ? by_lists(session, &workers, &listed) : status;

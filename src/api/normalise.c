@@ -68,7 +68,7 @@ dm_status dm_layer_norm(dm_session *session, dm_array x, const int *dims, int nd
     const dmi_chain_call chain = {count, 3, names, texts, dims, ndims, 0};
     dm_status status = check_types(session, x, "out", out, true);
     if (status == DM_OK && !(eps >= 0)) {
-        status = dmi_fail(DM_ERR_ARG, "layer_norm: eps is %g", eps);
+        status = dmi_fail(DM_ERR_ARG, "layer_norm: eps is %g, not 0 or more", eps);
     }
     return status == DM_OK ? dmi_chain_submit(session, &chain, out) : status;
 }

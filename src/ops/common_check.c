@@ -144,7 +144,10 @@ dm_status dmi_call_dims(dmi_call *call, const int *dims, int ndims)
     }
     for (int i = 0; i < ndims; i++) {
         if (dims[i] < 0 || dims[i] >= DM_MAX_DIMS) {
-            return dmi_fail(DM_ERR_ARG, "%s: dims[%d] is %d, not 0 to %d", name, i, dims[i], DM_MAX_DIMS - 1);
+            return dmi_fail(DM_ERR_ARG,
+                            dims[i] < 0 ? "%s: dims[%d] is %d; dims count from 0"
+                                        : "%s: dims[%d] is %d, and arrays have %d dims at most",
+                            name, i, dims[i], DM_MAX_DIMS);
         }
         if (call->args.i[0] >> dims[i] & 1) {
             return dmi_fail(DM_ERR_ARG, "%s: dims[%d] is %d, which is named before", name, i, dims[i]);
@@ -158,8 +161,12 @@ dm_status dmi_check_dims(dmi_call *call, const dmi_desc *x)
 {
     int32_t all = (int32_t)((1u << x->ndim) - 1), reduced = call->args.i[0] == -1 ? all : call->args.i[0];
     if (reduced & ~all) {
-        return dmi_fail(DM_ERR_ARG, "%s: dims names a dim that x does not have; x has %d dims",
-                        dmi_call_name(call), x->ndim);
+        int dim = x->ndim;
+        while (!(reduced >> dim & 1)) {
+            dim++;
+        }
+        return dmi_fail(DM_ERR_ARG, "%s: dims names dim %d, but x has %d dims", dmi_call_name(call), dim,
+                        x->ndim);
     }
     call->args.i[0] = reduced;
     return DM_OK;

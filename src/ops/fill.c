@@ -144,8 +144,12 @@ static dm_status check_distribution(const dmi_call *call, double p0, double p1)
                         dmi_dtype_name(x->dtype), gamma ? "floating types" : "floating types and integers");
     }
     if (gamma && !((element || (p0 > 0 && isfinite(p0))) && p1 >= 0 && isfinite(p1))) {
-        return element ? dmi_fail(DM_ERR_ARG, "%s: scale is %g", dmi_call_name(call), p1)
-                       : dmi_fail(DM_ERR_ARG, "%s: shape is %g, scale is %g", dmi_call_name(call), p0, p1);
+        return element
+                   ? dmi_fail(DM_ERR_ARG, "%s: scale is %g, not 0 or more and finite", dmi_call_name(call), p1)
+                   : dmi_fail(
+                         DM_ERR_ARG,
+                         "%s: shape is %g, scale is %g: shape must be above 0, scale 0 or more, both finite",
+                         dmi_call_name(call), p0, p1);
     }
     if (poisson && !element && !(p0 >= 0 && p0 <= 1e15)) {
         return dmi_fail(DM_ERR_ARG, "%s: rate is %g, not 0 to 1e15", dmi_call_name(call), p0);
@@ -201,14 +205,15 @@ dm_status dmi_fill_check(dmi_call *call)
                         dmi_dtype_name(x->dtype));
     }
     if (kind == DMI_FILL_UNIFORM && !(p[0] <= p[1])) {
-        return dmi_fail(DM_ERR_ARG, "%s: lo is %g, hi is %g", dmi_call_name(call), p[0], p[1]);
+        return dmi_fail(DM_ERR_ARG, "%s: lo is %g, hi is %g: lo must be at most hi", dmi_call_name(call), p[0],
+                        p[1]);
     }
     if (kind == DMI_FILL_UNIFORM && !isfinite(p[1] - p[0])) {
         return dmi_fail(DM_ERR_ARG, "%s: lo is %g, hi is %g: from one to the other must be a number of f64",
                         dmi_call_name(call), p[0], p[1]);
     }
     if (kind == DMI_FILL_NORMAL && !(p[1] >= 0)) {
-        return dmi_fail(DM_ERR_ARG, "%s: deviation is %g", dmi_call_name(call), p[1]);
+        return dmi_fail(DM_ERR_ARG, "%s: deviation is %g, not 0 or more", dmi_call_name(call), p[1]);
     }
     dm_status status = check_distribution(call, p[0], p[1]);
     status = status == DM_OK && call->noperand > ELEMENT ? dmi_check_element(call, ELEMENT, X) : status;

@@ -55,18 +55,22 @@ static dm_status interpolate(dm_session *session, const dm_array_info *info, dm_
 static dm_status check(const dm_array_info *x, const dm_array_info *out, const double *q, int count, int dim)
 {
     const char *name = dmi_api_called();
-    bool fits = x->ndim == out->ndim;
     if (dim < 0 || dim >= x->ndim) {
         return dmi_fail(DM_ERR_ARG, "%s: dim is %d; x has %d dims", name, dim, x->ndim);
     }
-    for (int d = 0; d < x->ndim && fits; d++) {
-        fits = out->shape[d] == (d == dim ? count : x->shape[d]);
+    if (x->shape[dim] == 0) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: x has no elements along dim %d", name, dim);
     }
-    if (!fits || x->shape[dim] == 0) {
-        return dmi_fail(DM_ERR_SHAPE,
-                        x->shape[dim] == 0 ? "%s: x has no elements along dim %d"
-                                           : "%s: out has not x's shape with the quantiles along dim %d",
-                        name, dim);
+    if (out->ndim != x->ndim) {
+        return dmi_fail(DM_ERR_SHAPE, "%s: out has %d dims, but x has %d", name, out->ndim, x->ndim);
+    }
+    for (int d = 0; d < x->ndim; d++) {
+        int64_t wanted = d == dim ? count : x->shape[d];
+        if (out->shape[d] != wanted) {
+            return dmi_fail(DM_ERR_SHAPE, "%s: out has %" PRId64 " elements along dim %d, not %" PRId64 "%s",
+                            name, out->shape[d], d, wanted,
+                            d == dim ? ", the number of quantiles" : ", as x has");
+        }
     }
     if (!dmi_dtype_is_float(out->dtype)) {
         return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype %s, and must be a float", name,
