@@ -15,7 +15,7 @@ for candidate in "$here"/../../build/{release,quickstart,dev}/dmath; do
         tool=$(realpath "$candidate")
     fi
 done
-tool=${tool:-$(command -v dmath)} || { echo "train.sh: there is no program dmath: build it, or set TOOL" >&2 && exit 1; }
+tool=${tool:-$(command -v dmath)} || { echo "train.sh: there is no program dmath: build it (README.md, Building and installing), or set TOOL" >&2 && exit 1; }
 images() { # the file of a part, if there is one
     local file
     for file in "$data/$1-images-idx3-ubyte"{.gz,}; do
