@@ -348,7 +348,7 @@ int tool_bench_op(int argc, char **argv)
         }
     }
     if (b.names == 0) {
-        fprintf(stderr, "%s: which operations? --list lists them, `all' means all\n", argv[0]);
+        fprintf(stderr, "%s: which operations? --list lists them, `every' means all\n", argv[0]);
         return TOOL_USAGE;
     }
     return tool_bench_runs(&b.head, run);
