@@ -324,12 +324,12 @@ DM_API DM_CHECKED dm_status dm_write_checked(dm_session *session, dm_array a, dm
 #define dm_write_as(session, a, pointer)                                                                       \
     dm_array_write_as((session), (a), NULL, NULL, DM_NUMBER_OF(pointer), (pointer), 0)
 
-/* *value = a[index[ndim]], converted to f64 as dm_copy does. Blocks. Errors: DM_ERR_ARG (index, value),
- * DM_ERR_POISONED, DM_ERR_LIMIT (too many arrays). Cost: a round trip to a worker; for more than a few elements
- * dm_array_read is the call. */
+/* *value = a[index[ndim]], converted to f64 as dm_copy does. index: NULL will do where a has no dims. Blocks. Errors:
+ * DM_ERR_ARG (index, value), DM_ERR_POISONED, DM_ERR_LIMIT (too many arrays). Cost: a round trip to a worker; for more
+ * than a few elements dm_array_read is the call. */
 DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64_t *index, double *value);
-/* a[index[ndim]] = value. Does not block. Errors: DM_ERR_ARG (index; value, in an integer dtype), DM_ERR_LIMIT (too
- * many arrays). Cost: a command. */
+/* a[index[ndim]] = value; index as of dm_item. Does not block. Errors: DM_ERR_ARG (index; value, in an integer dtype),
+ * DM_ERR_LIMIT (too many arrays). Cost: a command. */
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
 
 /* *out = a new array with a file's contents, dtype and shape, in the given layout (NULL: the default). NumPy .npy
