@@ -172,7 +172,8 @@ typedef struct dmi_program_run_frame {
     dmi_frame head;
     uint32_t program;
     int32_t operands, numbers;
-    uint32_t group;       /* as of an op */
+    uint32_t group,
+        ordinal; /* group: as of an op; ordinal: for the timeline, its number among all of the session */
     int64_t times;
     int64_t first;        /* the number of the first of them; -1: they are counted on */
     uint64_t members;     /* as of an op */

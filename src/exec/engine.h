@@ -231,7 +231,7 @@ typedef struct dmi_engine {
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
     dmi_instance *pending;           /* the one being enqueued, or NULL */
     dmi_instance *spare;             /* memory of commands that have retired */
-    int spares;
+    size_t spare_bytes;
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     struct dmi_gpu *gpu;             /* with config.device */
     bool fused;                      /* its GPU has fused products */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_STEP = 1024, SPARE_ROOM = 4096, MOST_SPARES = 128 };
+enum { ROOM_STEP = 1024, SPARE_ROOM = 4096, MOST_SPARE_BYTES = 128 * 2048 };
 
 dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, const dmi_number *number)
 {
@@ -15,8 +15,8 @@ dmi_instance *dmi_instance_create(dmi_engine *e, int operands, int numbers, cons
     dmi_instance *inst = e->spare;
     if (inst && inst->room >= room) {
         e->spare = inst->next;
-        e->spares--;
         room = inst->room;
+        e->spare_bytes -= room;
     } else if (!(inst = malloc(room))) {
         return NULL;
     }
@@ -59,13 +59,13 @@ void dmi_instance_free(dmi_engine *e, dmi_instance *inst)
     free(inst->work);
     free(inst->tail);
     free(inst->before);
-    if (inst->room > SPARE_ROOM || e->spares == MOST_SPARES) {
+    if (inst->room > SPARE_ROOM || e->spare_bytes + inst->room > MOST_SPARE_BYTES) {
         free(inst);
         return;
     }
     inst->next = e->spare;
     e->spare = inst;
-    e->spares++;
+    e->spare_bytes += inst->room;
 }
 
 void dmi_instances_free(dmi_engine *e)
@@ -75,5 +75,5 @@ void dmi_instances_free(dmi_engine *e)
         e->spare = inst->next;
         free(inst);
     }
-    e->spares = 0;
+    e->spare_bytes = 0;
 }

@@ -338,7 +338,7 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
 {
     size_t steps = (size_t)r->steps * sizeof *r->step;
     for (int k = 0; k < r->pieces; k++) {
-        dmi_program_send(s, &r->piece[k].p, r->first + (uint32_t)k);
+        dmi_program_send(s, &r->piece[k].p, r->piece[k].program);
     }
     dmi_course_frame *f =
         dmi_frame_begin(s, (uint32_t)(sizeof *f + steps), DMI_FRAME_PROGRAM_COURSE, DMI_OP_program);
@@ -356,7 +356,7 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
         dmi_part_frame *part =
             dmi_frame_begin(s, (uint32_t)(sizeof *part + operands), DMI_FRAME_PROGRAM_PART, DMI_OP_program);
         part->program = program;
-        part->runs = r->first + (uint32_t)k;
+        part->runs = piece->program;
         part->part = k;
         part->operands = piece->p.operands;
         part->number = piece->number;

@@ -7,15 +7,16 @@
 
 dm_status dmi_program_find(dmi_session *s, dm_program program, const char *call, uint32_t *out)
 {
-    uint32_t number = (uint32_t)program.id;
-    const char *wrong = program.id >> 32 != s->number || number == 0 || number > s->programs
-                            ? "is not a program of this session"
-                        : !s->program[number - 1] ? "has been destroyed"
-                                                  : NULL;
+    uint32_t number = dmi_id_slot(program.id);
+    const dmi_numbered *n = number < s->programs ? &s->program[number] : NULL;
+    const char *wrong = !n || dmi_id_session(program.id) != s->number ? "is not a program of this session"
+                        : !n->recorded || dmi_id_make(s->number, n->generation, number) != program.id
+                            ? "has been destroyed"
+                            : NULL;
     if (wrong) {
         return dmi_fail(DM_ERR_HANDLE, "%s: program %s", call, wrong);
     }
-    *out = number - 1;
+    *out = number;
     return DM_OK;
 }
 
@@ -118,12 +119,13 @@ typedef struct repeat {
 
 static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
 {
-    dmi_recorded *recorded = s->program[program];
+    dmi_recorded *recorded = s->program[program].recorded;
     size_t numbers = (size_t)recorded->given * sizeof(dmi_given_number);
     dmi_program_run_frame *f =
         dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id + numbers),
                         DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
     f->program = program;
+    f->ordinal = recorded->ordinal;
     f->operands = operands;
     f->numbers = recorded->given;
     f->times = r->times;
@@ -242,7 +244,7 @@ static dm_status explain(dmi_session *s, const dmi_recorded *r)
 static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int count,
                              const dm_program_binding *bindings)
 {
-    const dmi_recorded *recorded = s->program[number];
+    const dmi_recorded *recorded = s->program[number].recorded;
     const dmi_program *p = &recorded->p;
     size_t n = (size_t)p->operands + 1;
     uint64_t *id = malloc(n * sizeof *id);
@@ -340,13 +342,13 @@ dm_status dm_program_set_run(dm_session *session, dm_program program, int64_t ne
     dmi_session *s;
     uint32_t number = 0;
     dm_status status = begin_run(session, program, "next", next, 0, NULL, &s, &number);
-    if (status == DM_OK && !dmi_loops_know_run(s->program[number])) {
+    if (status == DM_OK && !dmi_loops_know_run(s->program[number].recorded)) {
         status = dmi_fail(DM_ERR_UNSUPPORTED,
                           "program_set_run: seeds of the program advance in a loop that may end early "
                           "(dm_program_repeat_until), so the number of a run does not give them");
     }
     if (status == DM_OK) {
-        s->program[number]->next = next;
+        s->program[number].recorded->next = next;
     }
     return status;
 }
@@ -356,5 +358,5 @@ dm_status dm_program_set_number(dm_session *session, dm_program program, const c
     dmi_session *s;
     uint32_t number = 0;
     dm_status status = begin_run(session, program, "times", 0, 0, NULL, &s, &number);
-    return status == DM_OK ? dmi_number_set(s->program[number], name, value) : status;
+    return status == DM_OK ? dmi_number_set(s->program[number].recorded, name, value) : status;
 }

@@ -192,20 +192,51 @@ static void free_recorded(dmi_recorded *r)
     }
 }
 
-/* Places in the table of programs, for this one and its parts; a place is the program's number. */
-static bool make_room(dmi_session *s, const dmi_recorded *r)
+/* Room in the table of programs, for this one and its parts, each of which has a number. */
+static dm_status make_room(dmi_session *s, const dmi_recorded *r)
 {
     uint32_t all = s->programs + 1 + (uint32_t)r->pieces;
+    if (all > DMI_ID_MOST_SLOTS) {
+        return dmi_fail(DM_ERR_LIMIT, "program_end: a session can have %d programs and parts of them at once",
+                        DMI_ID_MOST_SLOTS);
+    }
     if (all <= s->program_room) {
-        return true;
+        return DM_OK;
     }
     uint32_t room = DMI_MAX(2 * s->program_room, DMI_MAX(all, 8));
-    dmi_recorded **grown = realloc(s->program, room * sizeof(dmi_recorded *));
-    if (grown) {
-        s->program = grown;
-        s->program_room = room;
+    dmi_numbered *grown = realloc(s->program, room * sizeof *grown);
+    if (!grown) {
+        return dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     }
-    return grown != NULL;
+    s->program = grown;
+    s->program_room = room;
+    return DM_OK;
+}
+
+/* There is room. */
+static uint32_t take_number(dmi_session *s, dmi_recorded *r)
+{
+    uint32_t number;
+    if (s->free_program) {
+        number = s->free_program - 1;
+        s->free_program = s->program[number].next_free;
+    } else {
+        number = s->programs++;
+        s->program[number].generation = 0;
+    }
+    s->program[number].generation++;
+    s->program[number].recorded = r;
+    return number;
+}
+
+static void free_number(dmi_session *s, uint32_t number)
+{
+    dmi_numbered *n = &s->program[number];
+    n->recorded = NULL;
+    if (n->generation < DMI_ID_LAST_GENERATION) { /* else it stays unused */
+        n->next_free = s->free_program;
+        s->free_program = number + 1;
+    }
 }
 
 dm_status dm_program_end(dm_session *session, dm_program *out)
@@ -230,9 +261,10 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     }
     settle_arrays(s, &from->p);
     drop_hidden(s, from->hidden, &from->hiddens, !r || !out);
-    if (status == DM_OK && (!r || from->lost || !make_room(s, r))) {
+    if (status == DM_OK && (!r || from->lost)) {
         status = dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     }
+    status = status == DM_OK ? make_room(s, r) : status;
     if (r) {
         r->next = 0;
         r->p = from->p;
@@ -256,19 +288,18 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
         free_recorded(r);
         return status;
     }
-    uint32_t number = s->programs;
-    s->program[number] = r;
-    r->first = number + 1;
-    s->programs += 1 + (uint32_t)r->pieces;
-    for (uint32_t i = r->first; i < s->programs; i++) {
-        s->program[i] = NULL;
+    uint32_t number = take_number(s, r);
+    for (int k = 0; k < r->pieces; k++) {
+        r->piece[k].program = take_number(s, NULL);
     }
+    r->ordinal = ++s->recorded;
+    r->sent = s->command;
     if (r->step) {
         dmi_loops_send(s, r, number);
     } else {
         dmi_program_send(s, &r->p, number);
     }
-    out->id = (uint64_t)s->number << 32 | (number + 1);
+    out->id = dmi_id_make(s->number, s->program[number].generation, number);
     return DM_OK;
 }
 
@@ -284,11 +315,12 @@ dm_status dm_program_destroy(dm_session *session, dm_program program)
     if (status != DM_OK || program.id == 0) {
         return status;
     }
-    dmi_recorded *r = s->program[number];
-    s->program[number] = NULL;
+    dmi_recorded *r = s->program[number].recorded;
     send_part(s, DMI_FRAME_PROGRAM_DESTROY, &r->p, number);
+    free_number(s, number);
     for (int k = 0; k < r->pieces; k++) {
-        send_part(s, DMI_FRAME_PROGRAM_DESTROY, &r->piece[k].p, r->first + (uint32_t)k);
+        send_part(s, DMI_FRAME_PROGRAM_DESTROY, &r->piece[k].p, r->piece[k].program);
+        free_number(s, r->piece[k].program);
     }
     drop_hidden(s, r->hidden, &r->hiddens, true);
     free_recorded(r);
@@ -308,16 +340,17 @@ void dmi_program_poison(dmi_session *s, uint64_t culprit)
 {
     uint64_t command = culprit >> 16, at = s->recent[command % DMI_RECENT];
     const dmi_program_run_frame *f = (const dmi_program_run_frame *)(const void *)(s->hub.ring->data + at);
-    bool there_still = at < s->hub.ring->size && f->head.command == command && f->head.kind == DMI_FRAME_PROGRAM_RUN &&
-                       f->program < s->programs && s->program[f->program];
+    bool there = at < s->hub.ring->size && f->head.command == command && f->head.kind == DMI_FRAME_PROGRAM_RUN;
+    const dmi_recorded *r = there && f->program < s->programs ? s->program[f->program].recorded : NULL;
+    bool there_still = r && r->sent < command; /* else another program has its number now */
     size_t n = there_still ? (size_t)f->operands : 0;
     uint32_t *memory = n > 0 ? malloc(n * sizeof *memory) : NULL;
     int count = 0;
     for (size_t i = 0; memory && i < n; i++) { /* before the first frame is sent: it may take this one's place */
         uint64_t id = dmi_run_frame_operands(f)[i];
         uint32_t slot = dmi_id_slot(id);
-        if (s->program[f->program]->p.array[i].mode & DMI_WRITE && slot < s->handles &&
-            dmi_handle_id(s, slot) == id && dmi_handle_there(&s->handle[slot])) {
+        if (r->p.array[i].mode & DMI_WRITE && slot < s->handles && dmi_handle_id(s, slot) == id &&
+            dmi_handle_there(&s->handle[slot])) {
             memory[count++] = s->handle[slot].storage->number;
         }
     }
@@ -330,7 +363,7 @@ void dmi_program_poison(dmi_session *s, uint64_t culprit)
 void dmi_programs_free(dmi_session *s)
 {
     for (uint32_t i = 0; i < s->programs; i++) {
-        free_recorded(s->program[i]);
+        free_recorded(s->program[i].recorded);
     }
     free(s->program);
 }

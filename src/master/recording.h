@@ -42,6 +42,7 @@ typedef struct dmi_recording {
 /* A part of a program with loops. */
 typedef struct dmi_piece {
     dmi_program p;    /* calls and numbers are those of the whole */
+    uint32_t program; /* its number */
     int32_t *operand; /* [p.operands] among those of the whole */
     int64_t number;   /* its first number */
     int64_t passes;   /* in a run of the whole; -1: not known before */
@@ -51,9 +52,10 @@ typedef struct dmi_piece {
 typedef struct dmi_recorded {
     dmi_program p;
     dmi_course_step *step; /* [steps]; NULL: it has no loops */
-    dmi_piece *piece;      /* [pieces] programs number first, first + 1, ... */
+    dmi_piece *piece;      /* [pieces] */
     int steps, pieces;
-    uint32_t first;
+    uint32_t ordinal; /* for the timeline: the first program of the session is 1 */
+    uint64_t sent;    /* the last command before its frames */
     uint32_t *hidden; /* [hiddens] slots of views that only the program still has */
     int hiddens;
     dmi_named *named;   /* [nameds] */

@@ -108,8 +108,9 @@ struct dmi_session {
     struct dmi_profiling *profiling; /* the same, of option profile */
     struct dm_feed *feeds;           /* a list; they stay the caller's */
     struct dmi_recording *recording; /* NULL: calls run */
-    struct dmi_recorded **program;   /* [programs] by number; NULL: destroyed */
-    uint32_t programs, program_room;
+    struct dmi_numbered *program;    /* [programs] by number */
+    uint32_t programs, program_room, free_program; /* free_program: number + 1; 0: none */
+    uint32_t recorded;                             /* programs so far */
     uint64_t seen[32]; /* by dtype, a bit of a word in ops.h: an array in which all workers see a value; 0: none yet */
     uint64_t random_seed, random_next; /* the generator: dm_random_next */
     struct dmi_group **group;         /* [groups] by number; NULL: destroyed */
@@ -145,6 +146,13 @@ struct dmi_session {
     uint64_t transfer_culprit;
     struct dmi_placement_report *placement; /* [workers] with option placement: where they are; else NULL */
 };
+
+/* A number of a program, which its frames bear. It is used again when the program has been destroyed: workers
+ * take frames in order, and a handle has the generation, too. */
+typedef struct dmi_numbered {
+    struct dmi_recorded *recorded;  /* NULL: a part of another program has it, or nothing */
+    uint32_t generation, next_free; /* next_free: number + 1; 0: none */
+} dmi_numbered;
 
 /* The program's error handler; call NULL: nothing. */
 typedef struct dmi_error_handler {

@@ -455,6 +455,65 @@ static void many_outputs_case(dmt_case *c)
     DMT_OK(c, dm_program_destroy(s, program));
 }
 
+/* A program's number is used again when it has been destroyed, its handle is not. The frames of its last runs
+ * are still on their way then, and reports of failures. */
+static void numbers_case(dmt_case *c)
+{
+    enum { SLOT = 0xffffff, ROUNDS = 60 };
+    dm_session *s = c->session;
+    dm_array x = make(c, 1), y = make(c, 1), z = make(c, 5), little = make(c, 1), other = make(c, 2);
+    dm_program program, before = {0};
+    double want = 1;
+    for (int i = 0; i < ROUNDS; i++) {
+        bool loops = i % 3 == 1;
+        if (loops) {
+            DMT_OK(c, dm_program_begin(s));
+            DMT_OK(c, dm_scale(s, 2, x, x));
+            DMT_OK(c, dm_program_repeat(s, 3));
+            DMT_OK(c, dm_add(s, 1, x, 1, y, x));
+            DMT_OK(c, dm_program_repeat_end(s));
+            DMT_OK(c, dm_scale(s, 0.5, x, x));
+            DMT_OK(c, dm_program_end(s, &program));
+        } else {
+            record_step(c, x, y, &program);
+        }
+        want = loops ? (2 * want + 3) / 2 : 2 * want + 1;
+        DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+        if (before.id) { /* some have the number of the present one */
+            REFUSED(DMT_ONE(HANDLE), "has been destroyed", dm_program_destroy(s, before));
+        }
+        DMT_OK(c, dm_program_destroy(s, program));
+        if (program.id == before.id || (program.id & SLOT) > 8) {
+            dmt_fail(c, "a handle came twice, or a number is not used again: %#" PRIx64, program.id);
+        }
+        REFUSED(DMT_ONE(HANDLE), "has been destroyed", dm_program_run(s, program, 1, 0, NULL));
+        before = program;
+        if (want > 1e15) {
+            expect(c, x, want, "programs with the same number");
+            DMT_OK(c, dm_fill(s, x, want = 1));
+        }
+    }
+    expect(c, x, want, "programs with the same number");
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_add(s, 1, y, 1, z, z));
+    DMT_OK(c, dm_require_range(s, little, 2, 3));
+    DMT_OK(c, dm_program_end(s, &before));
+    DMT_OK(c, dm_program_run(s, before, 1, 0, NULL)); /* fails */
+    DMT_OK(c, dm_program_destroy(s, before));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_scale(s, 2, other, other)); /* the first array is read there, and written here */
+    DMT_OK(c, dm_add(s, 1, other, 1, z, z));
+    DMT_OK(c, dm_program_end(s, &program));
+    if ((before.id & SLOT) != (program.id & SLOT)) {
+        dmt_fail(c, "another number");
+    }
+    REFUSED(DMT_ONE(VALUE), "(program_run), its call 2 of 2, require_range, failed on worker", dm_sync(s));
+    expect(c, y, 1, "what the failed program reads");
+    double value;
+    REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_item(s, z, (int64_t[]){0, 0}, &value));
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
 /* What a run makes with these seeds, call by call: kept apart from the program's own arrays. */
 static void random_calls(dmt_case *c, uint64_t first, uint64_t second, uint64_t third, dm_array x, dm_array y,
                          dm_array two)
@@ -533,6 +592,7 @@ static void test_all(void **state)
     run("programs_refusals", refusal_case, 0, NULL);
     run("programs_mixed", mixed_case, 0, NULL);
     run("programs_many_outputs", many_outputs_case, 0, NULL);
+    run("programs_numbers", numbers_case, 0, NULL);
     run("programs_seeds", seeds_case, 0, NULL);
     run("programs_limit", times_case, 0, "memory_limit=65536");
     if (dmt_on_cpu()) { /* fills 1 and 2, then the scale */
