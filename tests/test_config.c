@@ -162,9 +162,21 @@ static void test_option_text(void **state)
 static void test_faults(void **state)
 {
     (void)state;
-    static const char *const good[] = {
-        "", "compute:1", "compute:9223372036854775807", "alloc:0", "prepare:12", "prepares:3", "version",
-        "malloc:7", "malloc:7:worker=0", "write:2:enospc", "write:2", "write:1:short", "death:9:worker=12", "delay:20261123"};
+    static const char *const good[] = {"",
+                                       "compute:1",
+                                       "compute:9223372036854775807",
+                                       "alloc:0",
+                                       "prepare:12",
+                                       "prepares:3",
+                                       "version",
+                                       "malloc:7",
+                                       "malloc:7:worker=0",
+                                       "write:2:enospc",
+                                       "write:2",
+                                       "write:1:short",
+                                       "death:9:worker=12",
+                                       "delay:20261123",
+                                       "illegal:9:worker=1"};
     static const char *const bad[] = {"compute",    "compute:",    "compute:x", "compute:-1",
                                       "compute:1x", "compute:1:2", "computer",  "nothing",
                                       "versions",   "version:1",   "alloc: 1",  ":1",

@@ -575,13 +575,17 @@ static void test_lost_device(void **state)
     ok(dm_matrix(s, DM_F32, 64, 64, &a));
     ok(dm_fill(s, a, 1));
     ok(dm_sync(s));
-    dmi_emu_lose("a planted fault");
+    dmi_emu_lose(1, "a planted fault");
+    dmi_emu_lose(0, "another");
     ok(dm_fill(s, a, 2));
     assert_int_equal(dm_sync(s), DM_ERR_INTERNAL);
-    assert_non_null(strstr(dm_error_message(), "has failed: a planted fault"));
+    assert_non_null(strstr(dm_error_message(), "a planted fault"));
+    assert_non_null(strstr(dm_error_message(), "(fill) failed on worker "));
+    assert_non_null(strstr(dm_error_message(), "worker 1"));
+    assert_non_null(strstr(dm_error_message(), "GPU 1"));
     while (dm_sync(s) != DM_OK) { /* the other worker's */
     }
-    dmi_emu_lose(NULL);
+    dmi_emu_lose(0, NULL);
     assert_int_equal(dm_array_read(s, a, (const int64_t[]){0, 0}, (const int64_t[]){1, 1}, &value, 0),
                      DM_ERR_POISONED);
     while (dm_sync(s) != DM_OK) {

@@ -96,7 +96,8 @@
     BOOL(capture, "0", "capture the work of each step and run it as a CUDA graph: a check, slow")              \
     BOOL(pool_own, "0", "a slab for every allocation, for sanitizers; workers must be threads")                \
     STRING(fault, "",                                                                                          \
-           "compute:N|overrun:N|illegal:N|endless:N|alloc:N|file:N|prepare:N|prepares:N|version|cuda_mpi|no_"  \
+           "compute:N|overrun:N|illegal:N|illegal:N:worker=N|endless:N|alloc:N|file:N|prepare:N|prepares:N|"   \
+           "version|cuda_mpi|no_"                                                                              \
            "pidfd|malloc:N|malloc:N:worker=N|"                                                                 \
            "malloc:N:on|malloc:N:worker=N:on|"                                                                 \
            "read:N|write:N|write:N:eio|write:N:enospc|write:N:short|fsync:N|rename:N|open:N|close:N|death:N|"  \

@@ -57,7 +57,8 @@ void dmi_cu_event_destroy(dmi_event e);
 DM_CHECKED dm_status dmi_cu_event_record(dmi_event e, dmi_stream s);
 DM_CHECKED dm_status dmi_cu_event_after(dmi_stream s, dmi_event e); /* what comes next on s waits for e */
 bool dmi_cu_event_reached(dmi_event e); /* or its device has failed: dmi_cu_lost() then says so */
-const char *dmi_cu_lost(void); /* the asynchronous failure of a device of this process; NULL: none has failed */
+/* The first asynchronous failure of a device of this process, and which device it is; NULL: none has failed. */
+const char *dmi_cu_lost(int *device);
 /* Any memory to any memory, by the copy engine where it can. */
 DM_CHECKED dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes);
 DM_CHECKED dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src,

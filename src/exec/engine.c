@@ -266,16 +266,21 @@ static bool concerns(const dmi_instance *inst, const dmi_step *step, int operand
 static void describe_failure(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, const char *text,
                              char *line, size_t room)
 {
-    char who[32] = "the master", call[64] = "";
+    char who[32] = "the master", call[64] = "", device[24] = "";
+    int gpu = atomic_load(&e->port->gpu);
     if (e->config.me < e->config.endpoints - 1) {
         snprintf(who, sizeof who, "worker %d", e->config.me);
+    }
+    if (gpu > 0) {
+        snprintf(device, sizeof device, ", GPU %d", gpu - 1);
     }
     if (step) {
         snprintf(call, sizeof call, ", its call %d of %d, %s,", step->call, inst->plan->calls,
                  dmi_command_name(inst->plan->called[step->call - 1], inst->plan->op[step->call - 1]));
     }
-    int length = snprintf(line, room, "command %llu (%s)%s failed on %s (%s): %s", (unsigned long long)inst->command,
-                          dmi_command_name(inst->called, inst->op), call, who, e->port->host, text);
+    int length =
+        snprintf(line, room, "command %llu (%s)%s failed on %s (%s%s): %s", (unsigned long long)inst->command,
+                 dmi_command_name(inst->called, inst->op), call, who, e->port->host, device, text);
     for (int i = 0; i < inst->noperand && length > 0 && length < (int)room; i++) {
         char operand[96];
         if (concerns(inst, step, i)) {

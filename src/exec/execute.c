@@ -52,15 +52,20 @@ static bool planted(dmi_engine *e)
 }
 
 /* "overrun:N" makes the N-th kernel of this worker write beyond the end of its output; "illegal:N" so far
- * beyond it that there is no memory. On a GPU, emulated or not, that is an error of the device, anywhere else
- * the end of the process. */
+ * beyond it that there is no memory, "illegal:N:worker=W" of worker W alone. On a GPU, emulated or not, that is
+ * an error of the device, anywhere else the end of the process. */
 static void plant_overrun(dmi_engine *e, dmi_queue *q, const dmi_queued_step *w)
 {
     const char *fault = e->config.fault;
     const dmi_allocation *allocation = NULL;
     bool far = fault && strncmp(fault, "illegal:", 8) == 0;
-    if (!fault || (strncmp(fault, "overrun:", 8) != 0 && !far) ||
-        atomic_fetch_add(&e->kernel_steps, 1) + 1 != strtoll(fault + 8, NULL, 10)) {
+    if (!fault || (strncmp(fault, "overrun:", 8) != 0 && !far)) {
+        return;
+    }
+    char *rest;
+    int64_t at = strtoll(fault + 8, &rest, 10);
+    bool mine = strncmp(rest, ":worker=", 8) != 0 || strtol(rest + 8, NULL, 10) == e->config.me;
+    if (atomic_fetch_add(&e->kernel_steps, 1) + 1 != at || !mine) {
         return;
     }
     for (int i = 0; i < w->step->nref; i++) {

@@ -19,7 +19,20 @@ static void forget(cudaError_t code)
     }
 }
 
-static _Atomic(const char *) lost;
+static _Atomic(const char *) lost; /* why, set after */
+static atomic_int lost_device;
+
+/* The calling thread's device is the one that fails: each thread that calls uses that of its worker. */
+static void lose(cudaError_t code)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    int device = -1;
+    if (!atomic_flag_test_and_set(&told)) {
+        forget(cudaGetDevice(&device));
+        atomic_store(&lost_device, device);
+        atomic_store(&lost, cudaGetErrorString(code));
+    }
+}
 
 /* Errors after which nothing of the process on the device can be used. */
 static bool loses_device(cudaError_t code)
@@ -46,7 +59,7 @@ static dm_status check(cudaError_t code, const char *call)
 {
     forget(code);
     if (loses_device(code)) {
-        atomic_store(&lost, cudaGetErrorString(code));
+        lose(code);
     }
     return code == cudaSuccess ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "%s: %s", call, cudaGetErrorString(code));
 }
@@ -311,15 +324,17 @@ bool dmi_cu_event_reached(dmi_event e)
 {
     cudaError_t code = cudaEventQuery(e);
     if (code != cudaSuccess && code != cudaErrorNotReady) {
-        atomic_store(&lost, cudaGetErrorString(code));
         forget(code);
+        lose(code);
     }
     return code != cudaErrorNotReady;
 }
 
-const char *dmi_cu_lost(void)
+const char *dmi_cu_lost(int *device)
 {
-    return atomic_load(&lost);
+    const char *why = atomic_load(&lost);
+    *device = why ? atomic_load(&lost_device) : -1;
+    return why;
 }
 
 dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes)

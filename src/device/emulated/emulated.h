@@ -77,7 +77,8 @@ bool dmi_emu_has_reached(const uint32_t *word, uint32_t value); /* and what was 
 void dmi_emu_raise(uint32_t *word, uint32_t value);
 void dmi_emu_sleep_on(const uint32_t *word, uint32_t value); /* returns when it has, or a while later */
 
-/* For tests: from now on a device has failed (NULL: none has). Its work is still done. */
-void dmi_emu_lose(const char *why);
+/* From now on the device has failed, if none has before. Its work is still done. why NULL, for tests: none has.
+ */
+void dmi_emu_lose(int device, const char *why);
 
 #endif

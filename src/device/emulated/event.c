@@ -80,16 +80,26 @@ dm_status dmi_cu_event_after(dmi_stream s, dmi_event event)
     return status;
 }
 
-static _Atomic(const char *) lost; /* why; as a device of CUDA, for the rest of the process */
+static _Atomic(const char *) lost; /* why, set after; as a device of CUDA, for the rest of the process */
+static atomic_int lost_device;
 
-void dmi_emu_lose(const char *why)
+void dmi_emu_lose(int device, const char *why)
 {
-    atomic_store(&lost, why);
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    if (!why) {
+        atomic_store(&lost, NULL);
+        atomic_flag_clear(&told);
+    } else if (!atomic_flag_test_and_set(&told)) {
+        atomic_store(&lost_device, device);
+        atomic_store(&lost, why);
+    }
 }
 
-const char *dmi_cu_lost(void)
+const char *dmi_cu_lost(int *device)
 {
-    return atomic_load(&lost);
+    const char *why = atomic_load(&lost);
+    *device = why ? atomic_load(&lost_device) : -1;
+    return why;
 }
 
 bool dmi_cu_event_reached(dmi_event event)

@@ -6,9 +6,12 @@
 
 enum { EAGER_NS = 2000000, WAKE_NS = 20000 };
 
+/* Where a device has failed, dmi_gpu_look fails this command and all others in flight, before any of them is
+ * done. */
 void dmi_gpu_failed(dmi_engine *e, const dmi_queued_step *w, dm_status status)
 {
-    if (status != DM_OK) {
+    int device;
+    if (status != DM_OK && !dmi_cu_lost(&device)) {
         dmi_engine_fail_step(e, w, status);
     }
 }

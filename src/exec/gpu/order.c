@@ -142,14 +142,36 @@ _Noreturn static void leave(dmi_engine *e, const char *why)
     _exit(EXIT_FAILURE);
 }
 
-/* After a device fault nobody knows which commands were done. */
-static void fail_all(dmi_engine *e, const char *why)
+/* The worker of this process that has a GPU; -1: there is none. */
+static int worker_of(const dmi_engine *e, int device)
 {
-    char text[128];
-    snprintf(text, sizeof text, "a GPU of this process has failed: %s", why);
+    for (int w = 0; w < e->config.endpoints - 1; w++) {
+        if (atomic_load(&dmi_hub_port(e->config.hub, w)->gpu) == device + 1) {
+            return w;
+        }
+    }
+    return -1;
+}
+
+/* After a device fault nobody knows which commands were done. The worker whose GPU it is names the first that
+ * may not have been: while it has one, the others leave the report to it. */
+static void fail_all(dmi_engine *e, const char *why, int device)
+{
+    char text[160];
+    int whose = device == e->gpu->device ? e->config.me : worker_of(e, device);
+    dm_status status = DM_ERR_INTERNAL;
+    if (whose == e->config.me) {
+        snprintf(text, sizeof text, "its GPU has failed, here or in a later command: %s", why);
+    } else if (whose < 0) {
+        snprintf(text, sizeof text, "a GPU of this process has failed: %s", why);
+    } else {
+        const dmi_port *port = dmi_hub_port(e->config.hub, whose);
+        status = atomic_load(&port->completed) < atomic_load(&port->now_command) ? DM_OK : status;
+        snprintf(text, sizeof text, "GPU %d, that of worker %d, has failed: %s", device, whose, why);
+    }
     for (dmi_instance *inst = e->first; inst; inst = inst->next) {
         if (!atomic_load(&inst->failed)) {
-            dmi_engine_fail(e, inst, DM_ERR_INTERNAL, text);
+            dmi_engine_fail(e, inst, status, status == DM_OK ? "" : text);
         }
     }
 }
@@ -172,12 +194,13 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
             dmi_log(DMI_LOG_ERROR, "worker %d: %s", e->config.me, dmi_error_text());
         }
     }
-    const char *lost = dmi_cu_lost(); /* before anything counts as done */
+    int device;
+    const char *lost = dmi_cu_lost(&device); /* before anything counts as done */
     if (lost && !e->config.one_space) {
         leave(e, lost);
     }
     if (lost) {
-        fail_all(e, lost);
+        fail_all(e, lost, device);
     }
     return moved;
 }

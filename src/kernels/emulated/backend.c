@@ -68,7 +68,7 @@ static void run_kernel(dmi_emu_stream *s, dmi_emu_op *op)
 {
     const kernel_op *k = (const kernel_op *)op;
     if (is_illegal(k)) {
-        dmi_emu_lose("an illegal memory access was encountered");
+        dmi_emu_lose(dmi_emu_device_of(s), "an illegal memory access was encountered");
     } else {
         (void)!dmi_kernels[k->kernel].cpu(&k->call);
     }
