@@ -53,8 +53,8 @@ dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub
             if (fd >= 0) {
                 close(fd);
             }
-            return dmi_fail(DM_ERR_NOMEM, "cannot make %zu bytes of shared memory: %s%s", total, strerror(error),
-                            error == EFBIG ? " (ulimit -f limits it)" : "");
+            return dmi_fail(DM_ERR_NOMEM, "cannot make %zu bytes of shared memory for %d workers: %s%s", total,
+                            endpoints - 1, strerror(error), error == EFBIG ? " (ulimit -f limits it)" : "");
         }
     }
     void *base =
@@ -64,7 +64,8 @@ dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub
         if (fd >= 0) {
             close(fd);
         }
-        return dmi_fail(DM_ERR_NOMEM, "cannot map %zu bytes of control memory: %s", total, strerror(error));
+        return dmi_fail(DM_ERR_NOMEM, "cannot map %zu bytes of control memory for %d workers: %s", total,
+                        endpoints - 1, strerror(error));
     }
     *(dmi_hub_header *)base = (dmi_hub_header){.magic = HUB_MAGIC,
                                                .endpoints = endpoints,

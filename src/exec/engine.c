@@ -36,7 +36,9 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
     }
     if (!ok) {
         dmi_engine_stop(e);
-        return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of endpoint %d", config->me);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of %s %d of %d",
+                        config->me < config->endpoints - 1 ? "worker" : "endpoint", config->me,
+                        config->endpoints - 1);
     }
     for (int i = 0; i < config->endpoints; i++) {
         e->peer[i].transport = &dmi_transport_direct;
@@ -53,7 +55,8 @@ dm_status dmi_engine_start(dmi_engine *e, const dmi_engine_config *config)
         if (pthread_create(&e->thread, NULL, dmi_compute_thread, e) != 0) {
             dmi_turns_remove(config->me, DMI_TURNS_COMPUTE);
             dmi_engine_stop(e);
-            return dmi_fail(DM_ERR_NOMEM, "cannot start the compute thread of worker %d", config->me);
+            return dmi_fail(DM_ERR_NOMEM, "cannot start the compute thread of worker %d of %d", config->me,
+                            config->endpoints - 1);
         }
         e->thread_runs = true;
     }

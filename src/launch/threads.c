@@ -279,7 +279,7 @@ static dm_status start_workers(thread_launch *l)
         dmi_turns_add(w, DMI_TURNS_COMMUNICATION);
         if (pthread_create(&l->thread[w].thread, NULL, worker_main, &l->thread[w]) != 0) {
             dmi_turns_remove(w, DMI_TURNS_COMMUNICATION);
-            status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d", w);
+            status = dmi_fail(DM_ERR_NOMEM, "cannot start the thread of worker %d of %d", w, l->workers);
         } else {
             l->started++;
         }
@@ -392,6 +392,15 @@ static void say_memory(int workers, const dmi_hub *hub)
     }
 }
 
+/* Where workers are many, their first slabs take at most a small part of the host's memory together: most of
+ * them have small arrays. */
+static int64_t slab_bytes(int64_t wanted, int workers)
+{
+    const int64_t least = 256 << 10, part = 32;
+    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE);
+    return memory > 0 ? DMI_MIN(wanted, DMI_MAX(memory / part / workers, least)) : wanted;
+}
+
 static dm_status launch(const dmi_config *config, int workers, dmi_session **out)
 {
     thread_launch *l = calloc(1, sizeof *l);
@@ -401,6 +410,7 @@ static dm_status launch(const dmi_config *config, int workers, dmi_session **out
     l->config = *config;
     l->config.file_threads = dmi_file_threads(config, workers, dmi_host_cores());
     l->workers = workers;
+    l->config.slab = slab_bytes(config->slab, workers);
     l->profile = dmi_profile_from(config, workers, true);
     l->thread = dmi_alloc_lines((size_t)workers, sizeof *l->thread);
     l->consumer = calloc((size_t)workers, sizeof *l->consumer);
