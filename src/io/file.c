@@ -10,6 +10,8 @@
 /* Small ranges go through the buffer: of less than DIRECT_BYTES, and to read, gaps of up to GAP_BYTES between
  * them, which cost less than another system call. */
 enum { BUFFER_BYTES = 512 << 10, DIRECT_BYTES = 32 << 10, GAP_BYTES = 4 << 10 };
+/* Of so many bytes that have been written the disk is told at once. */
+enum { EARLY_BYTES = 256 << 10, PAGE = 4096 };
 
 /* A dim of more than one element. */
 typedef struct level {
@@ -32,7 +34,7 @@ typedef struct walker {
     level level[DM_MAX_DIMS]; /* by decreasing file stride */
     int64_t file_at, memory_at, step;
     char *buffer;            /* bytes [at, at+filled) of the file; made when it is needed */
-    int64_t at, filled, end; /* end: behind the part's last byte in the file */
+    int64_t at, filled, begin, end; /* begin, end: the part's first byte in the file, and behind its last one */
     bool through_gaps;       /* reading: gaps between segments are cheaper to read than to skip */
     dm_status status;
 } walker;
@@ -277,9 +279,24 @@ static void join_levels(walker *w, int64_t count)
         first += (reading ? head->a : head->b) * l->file;
         last += ((reading ? tail->a : tail->b) + tail->len - 1) * l->file;
     }
+    w->begin = w->data_offset + first * w->elem;
     w->end = w->data_offset + (last + 1) * w->elem;
     w->through_gaps =
         !w->file->memory && (last + 1 - first - count) / DMI_MAX(segments - 1, 1) * w->elem <= GAP_BYTES;
+}
+
+/* Files that are saved are brought to the disk before they get their name. So the disk begins while the rest is
+ * still written, and by all threads that write; the end of it is a wait. Whole pages only: a neighbour may
+ * still write to the others. */
+static void write_early(const walker *w, int64_t count)
+{
+    int64_t from = (w->begin + PAGE - 1) / PAGE * PAGE, to = w->end / PAGE * PAGE;
+    if (w->end - w->begin == count * w->elem && to - from >= EARLY_BYTES) {
+        int error = errno;
+        (void)sync_file_range(w->file->fd, (off_t)from, (off_t)(to - from),
+                              SYNC_FILE_RANGE_WRITE); /* fsync reports what fails */
+        errno = error;
+    }
 }
 
 dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const dmi_copy *geometry,
@@ -294,6 +311,9 @@ dm_status dmi_file_move(const dmi_file *file, const dmi_file_range *part, const 
         (void)flush(&w);
     }
     free(w.buffer);
+    if (w.status == DM_OK && !file->reading && !file->memory) {
+        write_early(&w, geometry->count);
+    }
     return w.status == DM_OK && part->part > 0 ? dmi_part_moved(file, part, geometry, memory) : w.status;
 }
 
