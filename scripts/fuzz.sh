@@ -19,19 +19,22 @@ mkdir -p build
 echo "seed $seed, $seconds s for each of: $targets"
 bad=0
 for target in $targets; do
-    build=build/fuzz options=() run=()
+    build=build/fuzz options=() run=() longest=4096
+    case $target in
+    npy | frames) longest=1024 ;; # longer ones say nothing new, and take longer
+    manifest) longest=1400 ;;
+    journal) longest=2048 ;;
+    esac
     if [ "$target" = journal ] || [ "$target" = frames ]; then
         build=build/fuzz-library options=(-DDMATH_SANITIZE=address,undefined)
-    fi
-    if [ "$target" = journal ]; then
-        run=(-detect_leaks=0 -entropic=0) # leaks: at the end, not behind each input, for its session goes on
+        run=(-detect_leaks=0 -entropic=0) # leaks: at the end, not behind each input, for its session or worker goes on
     fi
     configure $build "${options[@]}"
     ninja -C $build "fuzz_$target" >$build.log 2>&1 || { cat $build.log; exit 1; }
     corpus=$build/corpus/$target # of earlier runs too
     mkdir -p "$corpus"
     # Short stacks of allocations and a small quarantine: an input allocates little, and both cost as much as the parsing.
-    if ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_size_mb=8:thread_local_quarantine_size_kb=64 $build/tests/fuzz/fuzz_"$target" -seed="$seed" -max_total_time="$seconds" -max_len=4096 \
+    if ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_size_mb=8:thread_local_quarantine_size_kb=64 $build/tests/fuzz/fuzz_"$target" -seed="$seed" -max_total_time="$seconds" -max_len="$longest" \
         -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 "${run[@]}" -dict=tests/fuzz/"$target".dict \
         -artifact_prefix=$build/found/"$target"- "$corpus" tests/fuzz/seeds/"$target" >$build/"$target".log 2>&1; then
         echo "$target: $(grep -o 'number_of_executed_units: .*' $build/"$target".log), $(grep -o 'cov: [0-9]*' $build/"$target".log | tail -1)"

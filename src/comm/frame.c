@@ -33,7 +33,8 @@ static const char *op_wrong(const dmi_op_frame *f, int64_t left)
         return "its counts are out of range";
     }
     left -= (int64_t)(f->noperand * sizeof(dmi_operand_ref) + (size_t)f->numbers * sizeof(dmi_number));
-    if (left < 0 || f->tail_bytes < 0 || f->tail_bytes > left) {
+    if (left < 0 || f->tail_bytes < 0 || f->tail_bytes > left || f->tail_key < 0 ||
+        f->tail_key > f->tail_bytes) {
         return "it is shorter than what it holds";
     }
     for (int i = 0; i < f->noperand; i++) {

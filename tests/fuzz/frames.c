@@ -1,7 +1,10 @@
 /* Frames of the command ring: whatever bytes a worker gets, from its ring or from a message to its host, it
  * obeys them or refuses them, and the session learns it. Frames are made of the input: mostly right ones in any
  * order, of which some bytes, the length or the number are changed; some are raw, some come twice, some in a
- * message. Plans are empty: what an operation does with its operands is the master's to check. */
+ * message. Plans are empty: what an operation does with its operands is the master's to check.
+ *
+ * A worker serves many inputs, for its start takes much longer than most of them. What an input leaves is taken
+ * from it, so that the next one finds it as new, but for the numbers of commands. */
 #include "fuzz.h"
 #include "master/session.h"
 #include "worker/worker.h"
@@ -17,7 +20,8 @@ enum {
     IN_A_MESSAGE = 32,
     CUT = 64,
     ROOM = 4096,
-    SLOTS = 12
+    SLOTS = 12,
+    INPUTS_OF_A_WORKER = 2000
 };
 
 typedef struct input {
@@ -350,38 +354,95 @@ static void put(fuzzed *f, input *in, built *b, uint32_t bytes, unsigned flags)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static fuzzed it;
+static bool alive;
+
+static void begin_worker(void)
 {
     static const int consumer[] = {0};
     static dmi_config config;
-    static bool known;
-    fuzzed f = {.command = 0};
-    input in = {data, size};
     dm_config public = {.size = sizeof public, .options = "device=cpu,memory_limit=16M,slab=256K"};
     dmi_slab_ops slabs = dmi_slab_ops_malloc();
-    HOLDS(known || dmi_config_from(&public, &config) == DM_OK);
-    known = true;
-    dmi_log_set_level(-2); /* each refusal is an error */
     dmi_profile profile = {.workers = 2, .one_space = true, .chunk = 1 << 20, .file_chunk = 1 << 20};
-    HOLDS(dmi_hub_create(3, 32768, false, &f.hub) == DM_OK);
-    HOLDS(dmi_worker_start(&f.worker, 0, &config, &profile, &f.hub, &slabs, NULL, 0, NULL) == DM_OK);
-    dmi_plan_cache_destroy(f.worker.plans);
-    f.worker.plans = NULL;
-    f.worker.plan = empty_plan;
-    f.ring = (dmi_ring_writer){.hub = &f.hub, .consumer = consumer, .nconsumer = 1};
-    while (in.left > 0 && !f.worker.lost && !f.worker.stopping) {
-        built b;
-        unsigned flags = next_frame(&in, &f.worker, f.worker.dispatched + 1, &b);
-        const uint32_t bytes = b.head.bytes;
-        put(&f, &in, &b, bytes, flags);
-        if (flags & TWICE) {
-            put(&f, &in, &b, bytes, flags & ~(unsigned)(WRONG_LENGTH | WRONG_NUMBER));
-        }
-        look(&f);
+    HOLDS(dmi_config_from(&public, &config) == DM_OK);
+    dmi_log_set_level(-2); /* each refusal is an error */
+    it = (fuzzed){.command = 0};
+    HOLDS(dmi_hub_create(3, 32768, false, &it.hub) == DM_OK);
+    HOLDS(dmi_worker_start(&it.worker, 0, &config, &profile, &it.hub, &slabs, NULL, 0, NULL) == DM_OK);
+    dmi_plan_cache_destroy(it.worker.plans);
+    it.worker.plans = NULL;
+    it.worker.plan = empty_plan;
+    it.ring = (dmi_ring_writer){.hub = &it.hub, .consumer = consumer, .nconsumer = 1};
+    alive = true;
+}
+
+static void end_worker(void)
+{
+    if (alive) {
+        dmi_worker_finish(&it.worker);
+        dmi_hub_close(&it.hub);
+        alive = false;
     }
-    HOLDS(!f.worker.lost || atomic_load(&f.worker.engine.port->broken) == DM_ERR_TRANSPORT);
-    dmi_engine_drain(&f.worker.engine);
-    dmi_worker_finish(&f.worker);
-    dmi_hub_close(&f.hub);
+}
+
+/* The master takes all reports. */
+static void take_reports(dmi_engine *e)
+{
+    do {
+        for (int i = 0; i < DMI_ERROR_RECORDS; i++) {
+            atomic_store(&e->port->error[i].present, DMI_RECORD_EMPTY);
+        }
+    } while (dmi_engine_report_rest(e));
+}
+
+/* Makes the worker as new. Nothing may be left of what it had. */
+static void tidy(void)
+{
+    dmi_worker *w = &it.worker;
+    dmi_pool_stats stats;
+    dmi_engine_drain(&w->engine);
+    HOLDS(w->in_flight == 0 && !w->engine.first);
+    dmi_programs_clear(w);
+    w->receiving = NULL;
+    memset(&w->run, 0, sizeof w->run);
+    dmi_store_clear(w);
+    w->layouts = 0;
+    w->spec_bytes = w->spec_total = 0;
+    dmi_pool_stats_get(w->pool, &stats);
+    for (int i = 0; i < DMI_OWNERS; i++) {
+        HOLDS(stats.live_bytes[i] == 0);
+    }
+    take_reports(&w->engine);
+    w->lost = w->broken = w->stopping = false;
+    w->sync_command = 0;
+    w->cursor = it.ring.head;
+    atomic_store(&w->engine.port->consumed, w->cursor);
+    atomic_store(&w->engine.port->broken, 0);
+    atomic_store(&it.hub.ring->cancelled, 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static int inputs;
+    input in = {data, size};
+    if (!alive) {
+        HOLDS(inputs > 0 || atexit(end_worker) == 0);
+        begin_worker();
+    }
+    while (in.left > 0 && !it.worker.lost && !it.worker.stopping) {
+        built b;
+        unsigned flags = next_frame(&in, &it.worker, it.worker.dispatched + 1, &b);
+        const uint32_t bytes = b.head.bytes;
+        put(&it, &in, &b, bytes, flags);
+        if (flags & TWICE) {
+            put(&it, &in, &b, bytes, flags & ~(unsigned)(WRONG_LENGTH | WRONG_NUMBER));
+        }
+        look(&it);
+    }
+    HOLDS(!it.worker.lost || atomic_load(&it.worker.engine.port->broken) == DM_ERR_TRANSPORT);
+    tidy();
+    if (++inputs % INPUTS_OF_A_WORKER == 0) {
+        end_worker();
+    }
     return 0;
 }

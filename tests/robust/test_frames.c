@@ -54,6 +54,12 @@ static void long_tail(void *frame)
     ((dmi_op_frame *)frame)->tail_bytes = INT64_MAX;
 }
 
+/* More of the tail in the key of the plan than there is. */
+static void long_key(void *frame)
+{
+    ((dmi_op_frame *)frame)->tail_key = INT64_C(1) << 40;
+}
+
 static void stranger(void *frame)
 {
     dmi_op_frame *f = frame;
@@ -96,6 +102,7 @@ static const struct {
     {"one again", sizeof(dmi_frame), DMI_FRAME_NOOP, again},
     {"too many operands", sizeof(dmi_op_frame), DMI_FRAME_OP, operands},
     {"a long tail", sizeof(dmi_op_frame), DMI_FRAME_OP, long_tail},
+    {"a long key", sizeof(dmi_op_frame), DMI_FRAME_OP, long_key},
     {"a strange operand", sizeof(dmi_op_frame) + 32, DMI_FRAME_OP, stranger},
     {"a long fragment", sizeof(dmi_layout_frame), DMI_FRAME_LAYOUT, long_fragment},
     {"no layout", sizeof(dmi_create_frame), DMI_FRAME_CREATE, no_layout},
