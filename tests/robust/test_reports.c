@@ -62,7 +62,7 @@ static void test_stuck(void **state)
     const int modes[1] = {DM_READWRITE};
     assert_non_null(mkdtemp(folder));
     OK(dm_register("hang", hang));
-    snprintf(options, sizeof options, "log=error,watchdog_s=0.05,report_dir=%s", folder);
+    snprintf(options, sizeof options, "log=error,watchdog_s=0.3,report_dir=%s", folder);
     dm_session *s = open_session(WORKERS, options);
     dm_array a = make_matrix(s, N, NULL, 1), b = make_matrix(s, N, NULL, 2);
     for (int i = 0; i < EARLIER; i++) {
@@ -103,7 +103,7 @@ static void test_no_folder(void **state)
     (void)state;
     const int modes[1] = {DM_READWRITE};
     atomic_store(&release, 0);
-    dm_session *s = open_session(WORKERS, "log=error,watchdog_s=0.05,report_dir=/nowhere/at/all");
+    dm_session *s = open_session(WORKERS, "log=error,watchdog_s=0.3,report_dir=/nowhere/at/all");
     dm_array a = make_matrix(s, N, NULL, 1);
     OK(dm_apply(s, "hang", 1, &a, modes, NULL, 0));
     assert_int_equal(dm_sync(s), DM_ERR_TIMEOUT);
