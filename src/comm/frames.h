@@ -5,7 +5,7 @@
 #include "comm/hub.h"
 #include "plan/program.h"
 
-#define DMI_PROTOCOL 3
+#define DMI_PROTOCOL 4
 
 enum dmi_frame_kind {
     DMI_FRAME_PAD = 1, /* fills the end of the command ring */
@@ -167,7 +167,7 @@ typedef struct dmi_given_number {
     dmi_number value;
 } dmi_given_number;
 
-/* The ids of the operands follow, then the numbers given anew. */
+/* The ids of the operands follow, then the numbers given anew, then the mode of each operand, a byte. */
 typedef struct dmi_program_run_frame {
     dmi_frame head;
     uint32_t program;
@@ -190,6 +190,10 @@ static inline const uint64_t *dmi_run_frame_operands(const dmi_program_run_frame
 static inline const dmi_given_number *dmi_run_frame_numbers(const dmi_program_run_frame *f)
 {
     return (const dmi_given_number *)(dmi_run_frame_operands(f) + f->operands);
+}
+static inline const uint8_t *dmi_run_frame_modes(const dmi_program_run_frame *f)
+{
+    return (const uint8_t *)(dmi_run_frame_numbers(f) + f->numbers);
 }
 /* What a worker gives itself between runs. */
 typedef struct dmi_until_frame {

@@ -122,7 +122,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     dmi_recorded *recorded = s->program[program].recorded;
     size_t numbers = (size_t)recorded->given * sizeof(dmi_given_number);
     dmi_program_run_frame *f =
-        dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * sizeof *id + numbers),
+        dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * (sizeof *id + 1) + numbers),
                         DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
     f->program = program;
     f->ordinal = recorded->ordinal;
@@ -142,7 +142,12 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     if (operands > 0) {
         memcpy(f + 1, id, (size_t)operands * sizeof *id);
     }
-    dmi_numbers_put(recorded, (dmi_given_number *)((uint64_t *)(f + 1) + operands));
+    dmi_given_number *given = (dmi_given_number *)((uint64_t *)(f + 1) + operands);
+    uint8_t *mode = (uint8_t *)(given + f->numbers);
+    dmi_numbers_put(recorded, given);
+    for (int i = 0; i < operands; i++) {
+        mode[i] = (uint8_t)recorded->p.array[i].mode;
+    }
     dmi_frame_send(s);
 }
 

@@ -293,7 +293,6 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
         r->piece[k].program = take_number(s, NULL);
     }
     r->ordinal = ++s->recorded;
-    r->sent = s->command;
     if (r->step) {
         dmi_loops_send(s, r, number);
     } else {
@@ -340,16 +339,15 @@ void dmi_program_poison(dmi_session *s, uint64_t culprit)
 {
     uint64_t command = culprit >> 16, at = s->recent[command % DMI_RECENT];
     const dmi_program_run_frame *f = (const dmi_program_run_frame *)(const void *)(s->hub.ring->data + at);
-    bool there = at < s->hub.ring->size && f->head.command == command && f->head.kind == DMI_FRAME_PROGRAM_RUN;
-    const dmi_recorded *r = there && f->program < s->programs ? s->program[f->program].recorded : NULL;
-    bool there_still = r && r->sent < command; /* else another program has its number now */
+    bool there_still =
+        at < s->hub.ring->size && f->head.command == command && f->head.kind == DMI_FRAME_PROGRAM_RUN;
     size_t n = there_still ? (size_t)f->operands : 0;
     uint32_t *memory = n > 0 ? malloc(n * sizeof *memory) : NULL;
     int count = 0;
     for (size_t i = 0; memory && i < n; i++) { /* before the first frame is sent: it may take this one's place */
         uint64_t id = dmi_run_frame_operands(f)[i];
         uint32_t slot = dmi_id_slot(id);
-        if (r->p.array[i].mode & DMI_WRITE && slot < s->handles && dmi_handle_id(s, slot) == id &&
+        if (dmi_run_frame_modes(f)[i] & DMI_WRITE && slot < s->handles && dmi_handle_id(s, slot) == id &&
             dmi_handle_there(&s->handle[slot])) {
             memory[count++] = s->handle[slot].storage->number;
         }

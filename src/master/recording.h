@@ -55,7 +55,6 @@ typedef struct dmi_recorded {
     dmi_piece *piece;      /* [pieces] */
     int steps, pieces;
     uint32_t ordinal; /* for the timeline: the first program of the session is 1 */
-    uint64_t sent;    /* the last command before its frames */
     uint32_t *hidden; /* [hiddens] slots of views that only the program still has */
     int hiddens;
     dmi_named *named;   /* [nameds] */

@@ -418,7 +418,7 @@ static void failure_case(dmt_case *c)
 
 /* One worker fails in one call of many: the error names the call, and all that the program writes is poisoned, on other
  * workers too. */
-static void many_outputs_case(dmt_case *c)
+static void fail_many(dmt_case *c, bool destroyed)
 {
     enum { OUTPUTS = 20 };
     dm_session *s = c->session;
@@ -446,6 +446,10 @@ static void many_outputs_case(dmt_case *c)
     DMT_OK(c, dm_require_range(s, range, 2, 3));
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    if (destroyed) { /* and its number is taken by one that writes nothing of it */
+        DMT_OK(c, dm_program_destroy(s, program));
+        record_step(c, u, v, &program);
+    }
     REFUSED(DMT_ONE(VALUE), "(program_run), its call 21 of 21, require_range, failed on worker", dm_sync(s));
     for (int i = 0; i < OUTPUTS; i++) {
         REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_read(s, out[i], &value));
@@ -453,6 +457,12 @@ static void many_outputs_case(dmt_case *c)
     DMT_OK(c, dm_fill(s, out[7], 1));
     expect_one(c, out[7], 1);
     DMT_OK(c, dm_program_destroy(s, program));
+}
+
+static void many_outputs_case(dmt_case *c)
+{
+    fail_many(c, false);
+    fail_many(c, true);
 }
 
 /* A program's number is used again when it has been destroyed, its handle is not. The frames of its last runs
