@@ -7,23 +7,32 @@
 #include <string.h>
 
 struct dmi_group {
-    uint32_t number;    /* from 1 */
+    uint32_t number;    /* from 1: no other group of the session has it, before or after */
     int count, begun;   /* begun: how many dm_group_begin are open */
     int *map, map_room; /* of an explicit layout, with numbers of the session */
     int worker[];
 };
 
+/* The place of the group of that number in the table; 0: of the first free one. group_places: there is none. */
+static uint32_t place_of(const dmi_session *s, uint32_t number)
+{
+    uint32_t at = 0;
+    while (at < s->group_places && (s->group[at] ? s->group[at]->number : 0) != number) {
+        at++;
+    }
+    return at;
+}
+
 static dm_status find(dmi_session *s, dm_group group, struct dmi_group **out)
 {
     uint32_t number = (uint32_t)group.id;
-    const char *wrong = group.id >> 32 != s->number || number == 0 || number > s->groups
-                            ? "is not a group of this session"
-                        : !s->group[number - 1] ? "has been destroyed"
-                                                : NULL;
-    if (wrong) {
-        return dmi_fail(DM_ERR_HANDLE, "%s: group %s", dmi_api_called(), wrong);
+    bool made = group.id >> 32 == s->number && number > 0 && number <= s->groups;
+    uint32_t at = made ? place_of(s, number) : s->group_places;
+    if (at == s->group_places) {
+        return dmi_fail(DM_ERR_HANDLE, "%s: group %s", dmi_api_called(),
+                        made ? "has been destroyed" : "is not a group of this session");
     }
-    *out = s->group[number - 1];
+    *out = s->group[at];
     return DM_OK;
 }
 
@@ -65,7 +74,9 @@ dm_status dm_group_create(dm_session *session, const int *workers, int count, dm
     if (status != DM_OK || (status = check_workers(s, workers, count)) != DM_OK) {
         return status;
     }
-    struct dmi_group **table = realloc(s->group, (s->groups + 1) * sizeof(struct dmi_group *));
+    uint32_t at = place_of(s, 0);
+    struct dmi_group **table =
+        at < s->group_places ? s->group : realloc(s->group, (at + 1) * sizeof(struct dmi_group *));
     struct dmi_group *g = calloc(1, sizeof *g + (size_t)count * sizeof *g->worker);
     s->group = table ? table : s->group;
     if (!table || !g) {
@@ -73,10 +84,11 @@ dm_status dm_group_create(dm_session *session, const int *workers, int count, dm
         return dmi_fail(DM_ERR_NOMEM, "group_create: no memory for a group");
     }
     g->count = count;
+    g->number = ++s->groups;
     memcpy(g->worker, workers, (size_t)count * sizeof *g->worker);
-    s->group[s->groups++] = g;
-    g->number = s->groups;
-    out->id = (uint64_t)s->number << 32 | s->groups;
+    s->group_places = DMI_MAX(s->group_places, at + 1);
+    s->group[at] = g;
+    out->id = (uint64_t)s->number << 32 | g->number;
     return DM_OK;
 }
 
@@ -99,7 +111,7 @@ dm_status dm_group_destroy(dm_session *session, dm_group group)
     if (g->begun > 0) {
         return dmi_fail(DM_ERR_STATE, "group_destroy: the group has begun: call dm_group_end first");
     }
-    s->group[(uint32_t)group.id - 1] = NULL;
+    s->group[place_of(s, g->number)] = NULL;
     free_group(g);
     return DM_OK;
 }
@@ -323,7 +335,7 @@ dm_status dmi_group_apply(dmi_session *s, dmi_call *call)
 
 void dmi_groups_free(dmi_session *s)
 {
-    for (uint32_t i = 0; i < s->groups; i++) {
+    for (uint32_t i = 0; i < s->group_places; i++) {
         free_group(s->group[i]);
     }
     free(s->group);

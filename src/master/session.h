@@ -113,8 +113,8 @@ struct dmi_session {
     uint32_t recorded;                             /* programs so far */
     uint64_t seen[32]; /* by dtype, a bit of a word in ops.h: an array in which all workers see a value; 0: none yet */
     uint64_t random_seed, random_next; /* the generator: dm_random_next */
-    struct dmi_group **group;         /* [groups] by number; NULL: destroyed */
-    uint32_t groups;
+    struct dmi_group **group;          /* [group_places] NULL: a free place */
+    uint32_t group_places, groups;     /* groups: made so far */
     struct dmi_group *open_group[DMI_OPEN_GROUPS]; /* [open_groups] the innermost last */
     int open_groups;
     const int *awaited; /* [awaiting] the workers that a wait is for; NULL: all */

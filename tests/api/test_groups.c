@@ -404,6 +404,16 @@ static void refusals_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_ARG, dm_group_workers(s, group, 0, NULL, NULL));
     DMT_OK(c, dm_group_destroy(s, group));
     DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_destroy(s, group));
+    for (int i = 0; i < 100; i++) { /* those that have their places are others */
+        dm_group before = group, other;
+        DMT_OK(c, dm_group_create(s, two, 1, &group));
+        DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_begin(s, before));
+        DMT_OK(c, dm_group_create(s, two, 1, &other));
+        DMT_OK(c, dm_group_destroy(s, group));
+        DMT_REFUSED(c, DM_ERR_HANDLE, dm_group_sync(s, group));
+        DMT_OK(c, dm_group_sync(s, other));
+        DMT_OK(c, dm_group_destroy(s, other));
+    }
 }
 
 static void test_all(void **state)
