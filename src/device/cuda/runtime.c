@@ -22,16 +22,19 @@ static void forget(cudaError_t code)
 static _Atomic(const char *) lost; /* why, set after */
 static atomic_int lost_device;
 
-/* The calling thread's device is the one that fails: each thread that calls uses that of its worker. */
+/* The calling thread's device is the one that fails: each thread that calls uses that of its worker. Who comes
+ * later leaves with `lost` set, too, before it counts anything as done. */
 static void lose(cudaError_t code)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     int device = -1;
-    if (!atomic_flag_test_and_set(&told)) {
+    pthread_mutex_lock(&lock);
+    if (!atomic_load(&lost)) {
         forget(cudaGetDevice(&device));
         atomic_store(&lost_device, device);
         atomic_store(&lost, cudaGetErrorString(code));
     }
+    pthread_mutex_unlock(&lock);
 }
 
 /* Errors after which nothing of the process on the device can be used. */

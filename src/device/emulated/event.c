@@ -85,14 +85,13 @@ static atomic_int lost_device;
 
 void dmi_emu_lose(int device, const char *why)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-    if (!why) {
-        atomic_store(&lost, NULL);
-        atomic_flag_clear(&told);
-    } else if (!atomic_flag_test_and_set(&told)) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!why || !atomic_load(&lost)) {
         atomic_store(&lost_device, device);
         atomic_store(&lost, why);
     }
+    pthread_mutex_unlock(&lock);
 }
 
 const char *dmi_cu_lost(int *device)
