@@ -278,8 +278,16 @@ static uint32_t make_frame(input *in, const dmi_worker *w, built *b)
     }
 }
 
-/* The next frame of the input, and what is changed of it. Slots of raw frames are small too: large ones are
- * right, and their tables only take time. */
+/* Large slots are right, and their tables only take time: of an array that is made, or of what may be one. */
+static void small_slot(built *b)
+{
+    uint64_t id;
+    memcpy(&id, b->bytes + sizeof b->head, sizeof id);
+    id = (id & ~UINT64_C(0xffffff)) | (id & 0xff);
+    memcpy(b->bytes + sizeof b->head, &id, sizeof id);
+}
+
+/* The next frame of the input, and what is changed of it. */
 static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, built *b)
 {
     memset(b, 0, sizeof *b);
@@ -294,10 +302,6 @@ static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, bui
         for (; bytes < sizeof b->head + more; bytes++) {
             b->bytes[bytes] = (char)byte(in);
         }
-        uint64_t id;
-        memcpy(&id, b->bytes + sizeof b->head, sizeof id);
-        id = (id & ~UINT64_C(0xffffff)) | (id & 0xff);
-        memcpy(b->bytes + sizeof b->head, &id, sizeof id);
     } else {
         bytes = make_frame(in, w, b);
     }
@@ -306,6 +310,9 @@ static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, bui
     if (flags & CHANGED) {
         unsigned at = byte(in) | (byte(in) & 3) << 8;
         b->bytes[8 + at % (b->head.bytes - 8)] = (char)byte(in);
+    }
+    if (flags & RAW || b->head.kind == DMI_FRAME_CREATE || b->head.kind == DMI_FRAME_VIEW) {
+        small_slot(b);
     }
     return flags;
 }
