@@ -57,7 +57,8 @@ dm_status dmi_ewise_check(dmi_call *call)
     if (status == DM_OK && make(call, &program) != DM_OK) {
         char text[64] = "";
         for (int i = 0; i < out; i++) {
-            strcat(strcat(text, i ? ", " : ""), dmi_dtype_name(call->operand[i].desc.dtype));
+            strcat(strcat(strcat(text, i ? ", " : ""), dmi_operand_name(call, i)), " of ");
+            strcat(text, dmi_dtype_name(call->operand[i].desc.dtype));
         }
         return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", dmi_call_name(call), text);
     }

@@ -87,7 +87,8 @@ static dm_status check_types(const dmi_call *call, dm_dtype x, dm_dtype out)
 {
     int acc = dmi_acc_for(call->args.i[DMI_REDUCE_ROW], x);
     if (acc < 0) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s", dmi_call_name(call), dmi_dtype_name(x));
+        return dmi_fail(DM_ERR_DTYPE, "%s: does not take %s of %s", dmi_call_name(call),
+                        call->tail_key > 0 ? "an expression" : dmi_operand_name(call, 0), dmi_dtype_name(x));
     }
     if (call->args.i[DMI_REDUCE_SCALE] && !dmi_dtype_is_float(out) && !dmi_dtype_is_complex(out)) {
         return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype %s; the result is a floating-point number", dmi_call_name(call),

@@ -38,7 +38,7 @@ static void ewise_errors(dmt_case *c)
     REFUSED(DMT_ONE(SHAPE), NULL, dm_exp(s, t.f, t.row));
     REFUSED(DMT_ONE(SHAPE), NULL, dm_tanh(s, t.wide, t.f));
     REFUSED(DMT_ONE(SHAPE), NULL, dm_relu(s, t.cube, t.f));
-    REFUSED(DMT_ONE(DTYPE), NULL, dm_bitwise_and(s, t.f, t.whole, t.whole));
+    REFUSED(DMT_ONE(DTYPE), "a of f32, b of i32", dm_bitwise_and(s, t.f, t.whole, t.whole));
     REFUSED(DMT_ONE(ARG), "alpha", dm_axpby(s, 0.5, t.whole, 1, t.byte));
     REFUSED(DMT_ONE(ARG), "beta", dm_axpby(s, 1, t.whole, 0.5, t.byte));
     REFUSED(DMT_ONE(ARG), "alpha", dm_add(s, 1.5, t.whole, 1, t.byte, t.whole));
