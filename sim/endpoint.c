@@ -249,6 +249,11 @@ static bool check_steps(endpoint *e, const dmi_call *call)
             return false;
         }
         note_use(e, step, e->enqueued.seq[step->lane]);
+        if (step->kind >= DMI_STEP_KINDS) {
+            dmi_sim_note(e->report, DMI_SIM_MODE, "endpoint %d: call %d step %d is no kernel of the table",
+                         e->me, e->call, i);
+            continue;
+        }
         dmi_sim_touches(step, call, touch);
         check_some(e, i, touch);
         for (int ref = 0; ref < step->nref; ref++) {

@@ -163,6 +163,8 @@ enum {
     TOO_FAR,
     WRONG_MODE,
     LATER,
+    NO_KERNEL,
+    TOUCHES_NOTHING,
     FAULTS
 };
 
@@ -227,6 +229,12 @@ static void plant(void *context, int me, int call, dmi_plan *plan)
     case WRONG_MODE:
         first_of(plan, DMI_STEP(gemm))->ref[2].mode = DMI_READ;
         break;
+    case NO_KERNEL:
+        first_of(plan, DMI_STEP(gemm))->kind = DMI_STEP_KINDS;
+        break;
+    case TOUCHES_NOTHING:
+        ((dmi_gemm *)(uintptr_t)first_of(plan, DMI_STEP(gemm))->desc)->m = 0;
+        break;
     case LATER:
         plan->step[0].wait[DMI_LANE_RECV] = plan->lane_steps[DMI_LANE_RECV];
         break;
@@ -239,9 +247,10 @@ static void test_planted(void **state)
 {
     (void)state;
     static const int shows[FAULTS] = {
-        [DROP_PUSH] = DMI_SIM_PAIR,   [DROP_EXPECT] = DMI_SIM_PAIR, [OTHER_BYTES] = DMI_SIM_PAIR,
-        [OTHER_PLACE] = DMI_SIM_PAIR, [CIRCLE] = DMI_SIM_STUCK,     [WRONG_TOTAL] = DMI_SIM_TOTALS,
-        [TOO_FAR] = DMI_SIM_BOUNDS,   [WRONG_MODE] = DMI_SIM_MODE,  [LATER] = DMI_SIM_ORDER};
+        [DROP_PUSH] = DMI_SIM_PAIR,   [DROP_EXPECT] = DMI_SIM_PAIR,    [OTHER_BYTES] = DMI_SIM_PAIR,
+        [OTHER_PLACE] = DMI_SIM_PAIR, [CIRCLE] = DMI_SIM_STUCK,        [WRONG_TOTAL] = DMI_SIM_TOTALS,
+        [TOO_FAR] = DMI_SIM_BOUNDS,   [WRONG_MODE] = DMI_SIM_MODE,     [LATER] = DMI_SIM_ORDER,
+        [NO_KERNEL] = DMI_SIM_MODE,   [TOUCHES_NOTHING] = DMI_SIM_MODE};
     sim_program p;
     small_product(&p);
     check(&p, ALL_ORDERS, ALL_RULES, 5, "no fault");
@@ -258,6 +267,12 @@ static void test_planted(void **state)
         assert_int_equal(dmi_simulate(&program, &report), DM_OK);
         if (report.found[shows[f]] == 0) {
             fail_msg("fault %d is not seen as %s:\n%s", f, dmi_sim_names[shows[f]], report.text);
+        }
+        const char *words = f == NO_KERNEL         ? "no kernel of the table"
+                            : f == TOUCHES_NOTHING ? "touches nothing"
+                                                   : "";
+        if (!strstr(report.text, words)) {
+            fail_msg("fault %d: the report does not say '%s':\n%s", f, words, report.text);
         }
         if (f == DROP_PUSH || f == DROP_EXPECT) {
             assert_true(report.found[DMI_SIM_STUCK] > 0);
