@@ -13,7 +13,7 @@ dm_status dmi_sized_check(const void *out, size_t least, const char *what)
 {
     size_t size = size_of(out);
     if (size < least || size > DMI_SIZED_MOST) {
-        return dmi_fail(DM_ERR_ARG, "%s (its size is %zu, not %zu or more)", what, size, least);
+        return dmi_fail(DM_ERR_ARG, "%s (its size is %zu, not %zu to %d)", what, size, least, DMI_SIZED_MOST);
     }
     return DM_OK;
 }

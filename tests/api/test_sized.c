@@ -44,6 +44,7 @@ static void test_inputs(void **state)
     }
     thing *t = given(DMI_SIZED_MOST + 1, sizeof *t);
     assert_int_equal(dmi_sized_take(t, least, &known, sizeof known, "t"), DM_ERR_ARG);
+    assert_non_null(strstr(dm_error_message(), "its size is 4097, not 16 to 4096"));
     free(t);
 }
 
