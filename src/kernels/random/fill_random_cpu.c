@@ -11,6 +11,8 @@
 #include "kernels/cpu/simd.h"
 #include "kernels/random/distributions.h"
 #include "kernels/random/fill_random.h"
+
+#include <assert.h>
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -226,10 +228,13 @@ void dmi_random_init(int kind, dm_dtype dtype, const dmi_fill_values *v, dmi_ran
     out->range32 = dmi_uniform32_of(dtype, v->p0, v->p1);
 }
 
+_Static_assert(DMI_FILL_UNIFORM + 4 == DMI_FILL_KINDS,
+               "a kind that dmi_random_batch does not know would be uniform");
 void dmi_random_batch(const dmi_random *g, uint64_t first, int n, dmi_chunk *out)
 {
     const dmi_fill_values *v = &g->values;
     bool normal = g->kind == DMI_FILL_NORMAL;
+    assert(g->kind >= DMI_FILL_UNIFORM && g->kind < DMI_FILL_KINDS);
     words w;
     if (single(g->kind)) {
         single_f64(g, first, n, out->f64);
