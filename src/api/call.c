@@ -62,7 +62,12 @@ dm_status dmi_api_end_start(const dm_config *config, dm_status status)
     name_call(status);
     dmi_api_begin(0);
     if (status != DM_OK && !handling) {
+        char *text = strdup(dmi_error_text());
         dmi_error_handler handler = dmi_error_handler_of(config);
+        if (text) { /* whose place a wrong config takes */
+            (void)dmi_fail(status, "%s", text);
+        }
+        free(text);
         if (handler.call) {
             handle(&handler, status);
         }

@@ -292,10 +292,6 @@ dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_sp
         return DM_OK;
     }
     if (layout && layout->kind == 2) {
-        if (layout->single < 0 || layout->single >= g->count) {
-            return dmi_fail(DM_ERR_LAYOUT, "layout: single is %d, but the group has %d workers", layout->single,
-                            g->count);
-        }
         spec->workers = &g->worker[layout->single];
         return DM_OK;
     }

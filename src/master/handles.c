@@ -231,6 +231,10 @@ dm_status dmi_layout_spec_from(dmi_session *s, const dm_layout *layout, dm_dtype
         }
     }
     if (layout->kind == 2) {
+        if (layout->single < 0 || layout->single >= dmi_group_size(s)) {
+            return dmi_fail(DM_ERR_LAYOUT, "layout: single is %d, not 0 to %d", layout->single,
+                            dmi_group_size(s) - 1);
+        }
         out->workers = &layout->single;
         out->nworkers = 1;
     }

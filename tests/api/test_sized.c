@@ -87,6 +87,7 @@ static void test_calls(void **state)
     config.known.workers = 2;
     config.unknown = 1;
     assert_int_equal(dm_init(&config.known, &s), DM_ERR_ARG);
+    assert_ptr_equal(strstr(dm_error_message(), "init: "), dm_error_message());
     config.unknown = 0;
     assert_int_equal(dm_init(&config.known, &s), DM_OK);
     NEWER(dm_layout) layout = {.known = dm_layout_cols(s), .unknown = 1};

@@ -393,7 +393,12 @@ static void test_states(void **state)
     const dm_layout layout = dm_layout_explicit(2, (const int64_t[]){6, 5}, (const int[]){2}, 1);
     REFUSED(LAYOUT, "the group has 2 workers",
             dm_array_create(s, DM_F32, 2, (const int64_t[]){6, 5}, &layout, &made));
+    const dm_layout second = dm_layout_single(2), before = dm_layout_single(-1);
+    REFUSED(LAYOUT, "single is 2, not 0 to 1",
+            dm_array_create(s, DM_F32, 2, (const int64_t[]){6, 5}, &second, &made));
     OK(dm_group_end(s));
+    REFUSED(LAYOUT, "single is -1, not 0 to",
+            dm_array_create(s, DM_F32, 2, (const int64_t[]){6, 5}, &before, &made));
     int begun = 0;
     dm_status status = DM_OK;
     while (begun < 1000 && (status = dm_group_begin(s, half)) == DM_OK) {
