@@ -142,6 +142,9 @@ set(mixed_setting DMATH_PRETEND_HOSTS=2)
 set(window 0)
 foreach(transport auto mpi mixed)
   set(setting ${${transport}_setting} DMATH_TEST_LAUNCHED=1 DMATH_REPLICA_LIMIT=1M DMATH_TEST_CASES=0.12)
+  if(DMATH_TEST_PRODUCT STREQUAL PAIRWISE)
+    list(APPEND setting DMATH_TEST_LISTS=0.34) # the three take all
+  endif()
   ops_way(ranks_${transport} 4 "${launched}" ${setting} DMATH_TEST_WINDOW=${window})
   ops_way(ranks_${transport}_handover 4 "${launched}" ${setting} ${handover} ${slices} DMATH_TEST_WINDOW=${window})
   foreach(program IN LISTS DMATH_OPS_ALONE)
@@ -168,7 +171,7 @@ endif()
 # ranks: pushing to each other, by messages of device memory, and both within one command.
 set(gpus DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_EMULATED_DELAY_US=50 DMATH_SHARE_GPU=1 DMATH_TEST_CASES=0.03
     DMATH_FILE_CHUNK=8K DMATH_FILE_THREADS=3 DMATH_GEMM_TRANSPOSE=20 DMATH_PACE_BYTES=1)
-set(few DMATH_TEST_LISTS=0.1)
+set(few DMATH_TEST_LISTS=0.06)
 set(threads ${gpus} ${few} DMATH_TEST_WORKERS=3)
 set(far DMATH_PRETEND_HOSTS=2)
 ops_way(emulated_near 0 "${half_0}" ${threads} DMATH_TEST_WINDOW=0)
