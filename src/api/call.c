@@ -7,6 +7,16 @@
 
 static _Thread_local bool handling; /* the handler runs, and is not called for what fails inside it */
 
+/* An error's text again, behind calls that may have put theirs in its place; NULL: there was no memory for it.
+ */
+static void put_back(dm_status status, char *text)
+{
+    if (text) {
+        (void)dmi_fail(status, "%s", text);
+    }
+    free(text);
+}
+
 /* The text is the handler's while it runs, and the caller's afterwards, whatever the handler calls. */
 static void handle(const dmi_error_handler *handler, dm_status status)
 {
@@ -14,10 +24,7 @@ static void handle(const dmi_error_handler *handler, dm_status status)
     handling = true;
     handler->call(handler->context, status, text ? text : dmi_error_text());
     handling = false;
-    if (text) {
-        (void)dmi_fail(status, "%s", text);
-    }
-    free(text);
+    put_back(status, text);
 }
 
 /* The text without the name of an operation before it, that of the call or of another by which the call is
@@ -63,11 +70,8 @@ dm_status dmi_api_end_start(const dm_config *config, dm_status status)
     dmi_api_begin(0);
     if (status != DM_OK && !handling) {
         char *text = strdup(dmi_error_text());
-        dmi_error_handler handler = dmi_error_handler_of(config);
-        if (text) { /* whose place a wrong config takes */
-            (void)dmi_fail(status, "%s", text);
-        }
-        free(text);
+        dmi_error_handler handler = dmi_error_handler_of(config); /* complains of a wrong config once more */
+        put_back(status, text);
         if (handler.call) {
             handle(&handler, status);
         }

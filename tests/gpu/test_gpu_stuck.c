@@ -2,6 +2,7 @@
  * each, because nothing ends such a kernel but the end of its process, and a device that has failed stays so.
  * With the argument "rank" the program is a rank of a job that works until it ends. */
 #include "gpu_case.h"
+#include "support/child.h"
 
 #include <dmath/dmath.h>
 #include <signal.h>
@@ -17,14 +18,6 @@
 #endif
 
 enum { SIDE = 256 };
-
-#define CHECK(what)                                                                                            \
-    do {                                                                                                       \
-        if (!(what)) {                                                                                         \
-            fprintf(stderr, "line %d: not %s: %s\n", __LINE__, #what, dm_error_message());                     \
-            _exit(1);                                                                                          \
-        }                                                                                                      \
-    } while (0)
 
 static double seconds(void)
 {

@@ -2,6 +2,7 @@
  * or a session whose workers take little each. In processes of their own, which are given little address space,
  * and whose memory is looked at. */
 #include "robust.h"
+#include "support/child.h"
 
 #include <inttypes.h>
 #include <sys/resource.h>
@@ -13,14 +14,6 @@ enum { OWN_ALLOCATOR = 1 };
 #else
 enum { OWN_ALLOCATOR = 0 };
 #endif
-
-#define CHECK(what)                                                                                            \
-    do {                                                                                                       \
-        if (!(what)) {                                                                                         \
-            fprintf(stderr, "line %d: not %s: %s\n", __LINE__, #what, dm_error_message());                     \
-            _exit(1);                                                                                          \
-        }                                                                                                      \
-    } while (0)
 
 /* Of /proc/self/status, in its unit. */
 static int64_t process_has(const char *key)
