@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TWO_SETS_MOST (INT64_C(1) << 30)
-
 static void give_back(dmi_engine *e, dmi_workspace_set *set)
 {
     for (int i = 0; set->plan && i < set->plan->nwork; i++) {
@@ -31,12 +29,13 @@ void dmi_engine_trim(dmi_engine *e)
 }
 
 /* A plan that receives has two workspace sets, so that its payloads can arrive while the command before it
- * still runs. It has one set if a set is larger than 1 GiB: products are then long, and the wait is short by
- * comparison. Fused products always have two, but not programs with one, whose temporaries may be large. */
+ * still runs. It has one set if a set is larger than 1 GiB (DMI_TWO_SETS_MOST): products are then long, and the
+ * wait is short by comparison. Fused products always have two, but not programs with one, whose temporaries may
+ * be large. */
 static int sets_of(const dmi_plan *plan)
 {
     bool fused = plan->waits && plan->calls == 0;
-    return fused || (plan->messages_received > 0 && plan->workspace <= TWO_SETS_MOST) ? 2 : 1;
+    return fused || (plan->messages_received > 0 && plan->workspace <= DMI_TWO_SETS_MOST) ? 2 : 1;
 }
 
 /* All of a further set, where memory is there without giving up anything. */

@@ -88,18 +88,14 @@ static void note_calls(dmi_builder *b, const dmi_program *p)
 dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_program *p = call->tail;
-    const dmi_profile *profile = b->profile;
-    dmi_profile here = *profile; /* the fused product only where it is asked for (adr/0018) */
     places at;
     dm_status status = DM_OK;
     bool in_turn = true;
-    here.gemm_fused = profile->gemm_fused && profile->gemm_algorithm == DMI_GEMM_FUSED;
     int *order = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *order);
     int *number = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *number); /* the first one of each call */
     if (!find_places(b, p, &at) || b->failed) {
         return DM_OK; /* b has failed */
     }
-    b->profile = &here;
     dmi_program_order(p, order);
     for (int i = 0, next = 0; i < p->calls; i++) {
         number[i] = next;
@@ -115,7 +111,6 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
         rename_refs(b, p, which, from, number[which], &at);
     }
     note_calls(b, p);
-    b->profile = profile;
     b->same = at.same;
     b->area = at.area;
     b->plan->moving = -1;

@@ -31,6 +31,26 @@ static int end_of_phase(const dmi_builder *b, int phase)
     return phase < b->phases ? b->phase_end[phase] : b->plan->nstep;
 }
 
+/* In a program, payloads of a call arrive while the call before it that receives still works on its own: what
+ * only one phase uses, and payloads come to, is taken from that phase on (adr/0018). */
+static void lend_early(const dmi_builder *b, dmi_workspace *work)
+{
+    const dmi_plan *plan = b->plan;
+    int before = -1, latest = -1; /* phases that receive so */
+    for (int phase = 0, i = 0; phase <= b->phases && plan->calls > 0; phase++, before = latest) {
+        for (; i < end_of_phase(b, phase); i++) {
+            const dmi_step *step = &plan->step[i];
+            for (int r = 0; r < step->nref && dmi_lane_receives(step->lane); r++) {
+                dmi_workspace *w = step->ref[r].kind == DMI_REF_WORK ? &work[step->ref[r].index] : NULL;
+                if (w && w->first == phase && w->last == phase && w->bytes <= DMI_TWO_SETS_MOST) {
+                    w->first = before < 0 ? phase : before;
+                    latest = phase;
+                }
+            }
+        }
+    }
+}
+
 static void find_lifetimes(const dmi_builder *b, dmi_workspace *work)
 {
     const dmi_plan *plan = b->plan;
@@ -48,6 +68,7 @@ static void find_lifetimes(const dmi_builder *b, dmi_workspace *work)
             }
         }
     }
+    lend_early(b, work);
 }
 
 /* From workspaces to places. */

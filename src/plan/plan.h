@@ -45,6 +45,9 @@ static inline bool dmi_lane_computes(int lane)
     return !dmi_lane_sends(lane) && !dmi_lane_receives(lane);
 }
 
+/* Payloads arrive in a second workspace while a command before still uses the first; not in larger ones. */
+#define DMI_TWO_SETS_MOST (INT64_C(1) << 30)
+
 /* An array or view as an op sees it. */
 typedef struct dmi_desc {
     dm_dtype dtype;

@@ -146,24 +146,24 @@ static void command(recording *t)
 }
 
 /* What a run takes, as dm_explain_end says it. */
-static void find_workspace(recording *t, dm_program program, int64_t *bytes)
+static void find_workspace(dmt_case *c, dm_program program, int64_t *bytes)
 {
     char *text = NULL;
     int found = 0;
-    DMT_OK(t->c, dm_explain_begin(t->c->session));
-    DMT_OK(t->c, dm_program_run(t->c->session, program, 1, 0, NULL));
-    DMT_OK(t->c, dm_explain_end(t->c->session, &text));
+    DMT_OK(c, dm_explain_begin(c->session));
+    DMT_OK(c, dm_program_run(c->session, program, 1, 0, NULL));
+    DMT_OK(c, dm_explain_end(c->session, &text));
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         const char *at = strstr(line, " workspace ");
         int w;
-        if (at && sscanf(line, "  worker %d:", &w) == 1 && w < t->c->workers) {
+        if (at && sscanf(line, "  worker %d:", &w) == 1 && w < c->workers) {
             bytes[w] = strtoll(at + 11, NULL, 10);
             found++;
         }
     }
     free(text);
-    if (found != t->c->workers) {
-        dmt_fail(t->c, "explain names the workspace of %d workers", found);
+    if (found != c->workers) {
+        dmt_fail(c, "explain names the workspace of %d workers", found);
     }
 }
 
@@ -198,7 +198,7 @@ static void memory_case(dmt_case *c)
         DMT_OK(c, dm_array_destroy(s, t.live[t.lives].array));
     }
     DMT_OK(c, dm_program_end(s, &program));
-    find_workspace(&t, program, bytes);
+    find_workspace(c, program, bytes);
     for (int w = 0; w < c->workers; w++) {
         double ratio = (double)bytes[w] / (double)t.peak[w];
         note(c->user, ratio);
@@ -240,11 +240,56 @@ static void test_all(void **state)
     assert_true(r.count > 0 && r.over * 50 <= r.count + 49 && r.sum / r.count <= 1.05);
 }
 
+/* Payloads of a product arrive while the one before still works on its own: a row of products has two sets of
+ * workspace. */
+static void row_case(dmt_case *c)
+{
+    enum { ROWS = 3 };
+    static const int products[ROWS] = {1, 2, 5};
+    dm_session *s = c->session;
+    int64_t n = dmt_int(&c->random, 8, 40) * c->workers, shape[2] = {n, n}, bytes[ROWS][MOST_WORKERS] = {{0}};
+    dm_layout rows = dm_layout_split(s, 0), columns = dm_layout_split(s, 1);
+    dm_array a, b, out;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &a));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, dmt_chance(&c->random, 50) ? &rows : &columns, &b));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &out));
+    DMT_OK(c, dm_fill(s, a, 1));
+    DMT_OK(c, dm_fill(s, b, 2));
+    for (int k = 0; k < ROWS; k++) {
+        dm_program program;
+        DMT_OK(c, dm_program_begin(s));
+        DMT_OK(c, dm_fill(s, out, 0));
+        for (int i = 0; i < products[k]; i++) {
+            DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, a, b, 0, out));
+        }
+        DMT_OK(c, dm_program_end(s, &program));
+        find_workspace(c, program, bytes[k]);
+        DMT_OK(c, dm_program_run(s, program, 2, 0, NULL));
+        DMT_OK(c, dm_program_destroy(s, program));
+    }
+    for (int w = 0; w < c->workers; w++) {
+        if (bytes[1][w] != 2 * bytes[0][w] || bytes[2][w] != bytes[1][w] ||
+            (c->workers > 1 && bytes[0][w] == 0)) {
+            dmt_fail(c, "worker %d: %lld, %lld and %lld bytes of workspace for rows of 1, 2 and 5 products", w,
+                     (long long)bytes[0][w], (long long)bytes[1][w], (long long)bytes[2][w]);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_destroy(s, b));
+    DMT_OK(c, dm_array_destroy(s, out));
+}
+
+static void test_row(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "program_row", .cases = 30, .fn = row_case});
+}
+
 int main(void)
 {
     if (dm_register("add three", add_three) != DM_OK) {
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all), cmocka_unit_test(test_row)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
