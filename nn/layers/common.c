@@ -90,9 +90,14 @@ dm_status nn_axis(const nn_layer *l, const char *field, int ndim, int *out)
     return DM_OK;
 }
 
+uint64_t nn_layer_number(const nn_layer *l)
+{
+    return nn_hash(l->net->seed, (uint64_t)l->index + 1000003);
+}
+
 uint64_t nn_layer_seed(const nn_layer *l, int64_t pass)
 {
-    return nn_pass_seed(l->net, nn_hash(nn_hash(l->net->seed, (uint64_t)l->index + 1000003), 0), pass);
+    return nn_pass_seed(l->net, nn_hash(nn_layer_number(l), 0), pass);
 }
 
 uint64_t nn_pass_seed(const nn_net *net, uint64_t seed, int64_t pass)
@@ -178,6 +183,65 @@ dm_status nn_inner_weights(const nn_layer *l, int slices, dm_array x, dm_array d
     inner.slices = slices;
     inner.wire = l->net->wire;
     return dm_inner_backward_weights_with(l->net->session, &inner, x, dy, dm_value(beta), dw, db);
+}
+
+void nn_say_unused(const nn_layer *l, const nn_message *m, const char *field, const char *why)
+{
+    nn_use(m, field);
+    nn_log(l->net, "%s:%d: %s of layer '%s' has no effect: %s", m->file, nn_line(m, field), field, l->name,
+           why);
+}
+
+int nn_normalization(const nn_layer *l, int otherwise)
+{
+    static const char L[] = "LossParameter";
+    const nn_message *m = nn_sub(l->message, "loss_param");
+    bool now = nn_has(m, "normalization"), before = nn_has(m, "normalize");
+    if (now && before) {
+        nn_say_unused(l, m, "normalize", "normalization is there too, and counts");
+    }
+    return now      ? (int)nn_int(m, L, "normalization")
+           : before ? (nn_int(m, L, "normalize") ? DM_NORMALIZE_VALID : DM_NORMALIZE_SAMPLES)
+                    : otherwise;
+}
+
+/* Does an image lie otherwise than Caffe's order has it? */
+static bool turned(const nn_blob *b)
+{
+    return b->image && b->shape[1] > 1 && b->shape[2] * b->shape[3] > 1;
+}
+
+dm_status nn_matrix(nn_layer *l, int i, const nn_blob *b, dm_array a, int64_t rows, bool own)
+{
+    dm_session *s = l->net->session;
+    dm_array_info info = {.size = sizeof info};
+    dm_status status = dm_array_query(s, a, &info);
+    if (status == DM_OK && (own || turned(b))) {
+        nn_blob plain = *b;
+        plain.image = false;
+        status = nn_blob_array(l->net, &plain, info.dtype, &l->scratch[i + 1]);
+        a = l->scratch[i + 1];
+    }
+    return status == DM_OK ? dm_array_reshape(s, a, 2, (int64_t[]){rows, b->count / rows}, &l->scratch[i])
+                           : status;
+}
+
+dm_status nn_matrix_read(const nn_layer *l, int i, const nn_blob *b, dm_array from)
+{
+    static const int to_caffe[] = {0, 3, 1, 2};
+    dm_array rows = l->scratch[i + 1];
+    return rows.id == 0 ? DM_OK
+           : b->image   ? dm_permute(l->net->session, from, to_caffe, rows)
+                        : dm_copy(l->net->session, from, rows);
+}
+
+dm_status nn_matrix_write(const nn_layer *l, int i, const nn_blob *b, dm_array to)
+{
+    static const int from_caffe[] = {0, 2, 3, 1};
+    dm_array rows = l->scratch[i + 1];
+    return rows.id == 0 ? DM_OK
+           : b->image   ? dm_permute(l->net->session, rows, from_caffe, to)
+                        : dm_copy(l->net->session, rows, to);
 }
 
 dm_status nn_wire_refuse(const nn_layer *l)

@@ -82,7 +82,9 @@ static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
     conv->slices = l->net->slices;
     conv->wire = l->net->wire;
     nn_use(l->own, "engine");
-    nn_use(l->own, "force_nd_im2col");
+    if (nn_int(l->own, C, "force_nd_im2col")) {
+        nn_say_unused(l, l->own, "force_nd_im2col", "it says how Caffe computes");
+    }
     dm_status status = need_image(l);
     status = status == DM_OK ? pair(l, "kernel_size", "kernel", 0, 1, kernel) : status;
     status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, conv->stride) : status;
@@ -324,14 +326,41 @@ dm_status nn_pooling_setup(nn_layer *l)
     int64_t y[4], x[4] = {b[0], b[2], b[3], b[1]};
     status = dm_pool_shape(pool, x, y);
     int64_t elements = pool->global ? x[1] * x[2] : (int64_t)pool->kernel[0] * pool->kernel[1];
-    l->top[0]->picks = elements <= UINT8_MAX && (pool->method == DM_POOL_MAX || pool->method == DM_POOL_STOCHASTIC);
-    return status == DM_OK
-               ? nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]})
-               : nn_layer_fail(l, "pooling_param", status, "does not fit its bottom: %s", dm_error_message());
+    l->top[0]->picks = elements <= UINT8_MAX && l->tops == 1 &&
+                       (pool->method == DM_POOL_MAX || pool->method == DM_POOL_STOCHASTIC);
+    if (status != DM_OK) {
+        return nn_layer_fail(l, "pooling_param", status, "does not fit its bottom: %s", dm_error_message());
+    }
+    if (l->tops == 2 && pool->method != DM_POOL_MAX) {
+        return nn_layer_fail(l, "top", DM_ERR_FORMAT,
+                             "has 2 tops: only pooling by the largest element tells which it was");
+    }
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        status = nn_top_shape(l, i, 4, (int64_t[]){y[0], y[3], y[1], y[2]});
+    }
+    return status;
+}
+
+/* The largest elements, and their places in the plane: row * columns + column, as floats. Which of them a ReLU
+ * before the layer stops does not matter here. */
+static dm_status pool_with_places(nn_layer *l)
+{
+    dm_session *s = l->net->session;
+    dm_pool pool = l->u.pool;
+    dm_array which = DM_NO_ARRAY;
+    pool.relu = 0;
+    dm_status status = nn_blob_array(l->net, l->top[1], DM_I32, &which);
+    status = status == DM_OK ? dm_pool_forward(s, &pool, l->bottom[0]->data, l->top[0]->data, which) : status;
+    status = status == DM_OK ? dm_copy(s, which, l->top[1]->data) : status;
+    dm_status end = dm_array_destroy(s, which);
+    return status == DM_OK ? end : status;
 }
 
 dm_status nn_pooling_forward(nn_layer *l)
 {
+    if (l->tops == 2) {
+        return pool_with_places(l);
+    }
     l->u.pool.seed = nn_layer_seed(l, l->net->pass);
     return dm_pool_forward(l->net->session, &l->u.pool, l->bottom[0]->data, l->top[0]->data, l->top[0]->which);
 }

@@ -27,10 +27,7 @@ dm_status nn_infogain_loss_setup(nn_layer *l)
                              "needs a matrix of %lld x %lld: a source, or a third bottom",
                              (long long)x->shape[1], (long long)x->shape[1]);
     }
-    bool old = !nn_has(m, "normalization") && nn_has(m, "normalize");
-    l->u.dim = old ? (nn_int(m, L, "normalize") ? DM_NORMALIZE_VALID : DM_NORMALIZE_SAMPLES)
-                   : (int)nn_int(m, L, "normalization");
-    nn_use(m, "normalize");
+    l->u.dim = nn_normalization(l, DM_NORMALIZE_VALID);
     l->extra[0] = nn_has(m, "ignore_label");
     l->extra[1] = (double)nn_int(m, L, "ignore_label");
     dm_status status = nn_top_number(l, 0);

@@ -28,6 +28,18 @@ dm_array nn_bias_diff(const nn_layer *layer);
 /* --- common.c: dm_inner_backward_weights with what the net's gradients are between workers. */
 dm_status nn_inner_weights(const nn_layer *layer, int slices, dm_array x, dm_array dy, double beta, dm_array dw,
                            dm_array db);
+/* Tells the log that a field which is there has no effect, and why. */
+void nn_say_unused(const nn_layer *layer, const nn_message *message, const char *field, const char *why);
+/* What loss_param divides by, DM_NORMALIZE_*: normalization; else normalize, its name of before; else
+ * `otherwise`. */
+int nn_normalization(const nn_layer *layer, int otherwise);
+/* Scratch i: rows x columns of a blob in Caffe's order. It is a view of the blob's array `a` where that has
+ * this order, and `own` is false; else one of scratch i + 1, which has the blob's shape. nn_matrix_read fills
+ * that from an array of the blob's, and nn_matrix_write copies it to one; where it is a view, both do nothing.
+ */
+dm_status nn_matrix(nn_layer *layer, int i, const nn_blob *blob, dm_array a, int64_t rows, bool own);
+dm_status nn_matrix_read(const nn_layer *layer, int i, const nn_blob *blob, dm_array from);
+dm_status nn_matrix_write(const nn_layer *layer, int i, const nn_blob *blob, dm_array to);
 /* An error where a parameter learns that has no sum over slices for its gradient, which cannot travel so. */
 dm_status nn_wire_refuse(const nn_layer *layer);
 

@@ -12,10 +12,10 @@ static dm_status index_array(nn_layer *l, int i, int64_t count)
     return dm_array_create(l->net->session, DM_I32, 1, &count, &everywhere, &l->scratch[i]);
 }
 
-static dm_status read_indices(nn_layer *l, const nn_blob *from, int to)
+static dm_status read_indices(nn_layer *l, dm_array from, int64_t count, int to)
 {
     dm_array flat = DM_NO_ARRAY;
-    dm_status status = dm_array_reshape(l->net->session, from->data, 1, &from->count, &flat);
+    dm_status status = dm_array_reshape(l->net->session, from, 1, &count, &flat);
     status = status == DM_OK ? dm_copy(l->net->session, flat, l->scratch[to]) : status;
     dm_status end = dm_array_destroy(l->net->session, flat);
     return status == DM_OK ? end : status;
@@ -33,9 +33,10 @@ dm_status nn_embed_setup(nn_layer *l)
                              "has input_dim %lld and num_output %lld; both must be at least 1", (long long)rows,
                              (long long)n);
     }
-    if (x->ndim > 2) {
-        return nn_layer_fail(l, "bottom", DM_ERR_UNSUPPORTED, "reads '%s' of %d dims; 1 and 2 are supported",
-                             x->name, x->ndim);
+    if (x->ndim >= DM_MAX_DIMS) {
+        return nn_layer_fail(l, "bottom", DM_ERR_UNSUPPORTED,
+                             "reads '%s' of %d dims: its top, with one dim more, would have more than %d",
+                             x->name, x->ndim, DM_MAX_DIMS);
     }
     memcpy(shape, x->shape, sizeof shape);
     shape[x->ndim] = n;
@@ -48,42 +49,48 @@ dm_status nn_embed_setup(nn_layer *l)
     return status == DM_OK ? nn_wire_refuse(l) : status;
 }
 
-enum { WIDE = 3 }; /* scratch: the rows in f32, as the weights are, in nets of another type */
+/* Scratch: indices; the rows in f32, as the weights are, in nets of another type; rows of the bottom, of the
+ * top and of its gradient in Caffe's order. */
+enum { INDEX = 0, WIDE = 1, FROM = 2, ROWS = 4, DIFF = 6 };
 
-dm_status nn_embed_prepare(nn_layer *l) /* indices; views of the top and of its gradient as rows */
+dm_status nn_embed_prepare(nn_layer *l)
 {
-    dm_array of[2] = {l->top[0]->data, l->top[0]->diff};
-    int64_t shape[2] = {l->bottom[0]->count, l->param[0]->shape[1]};
-    dm_status status = index_array(l, 0, shape[0]);
-    for (int i = 0; status == DM_OK && i < 2; i++) {
-        if (of[i].id) {
-            status = dm_array_reshape(l->net->session, of[i], 2, shape, &l->scratch[1 + i]);
-        }
-    }
+    const nn_blob *x = l->bottom[0], *y = l->top[0];
+    int64_t shape[2] = {x->count, l->param[0]->shape[1]};
+    dm_status status = index_array(l, INDEX, shape[0]);
+    status = status == DM_OK ? nn_matrix(l, FROM, x, x->data, shape[0], false) : status;
+    status = status == DM_OK ? nn_matrix(l, ROWS, y, y->data, shape[0], false) : status;
+    status = status == DM_OK && y->diff.id ? nn_matrix(l, DIFF, y, y->diff, shape[0], false) : status;
     return status == DM_OK && l->net->type != DM_F32 ? nn_scratch(l, WIDE, false, 2, shape) : status;
 }
 
 dm_status nn_embed_forward(nn_layer *l)
 {
     dm_session *s = l->net->session;
-    dm_status status = read_indices(l, l->bottom[0], 0);
-    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[1];
-    status = status == DM_OK ? dm_take(s, l->param[0]->data, l->scratch[0], 0, DM_RAISE, rows) : status;
-    status = status == DM_OK && wide.id ? dm_copy(s, wide, l->scratch[1]) : status;
-    return status == DM_OK && l->params > 1 ? dm_axpby(s, 1, l->param[1]->data, 1, l->top[0]->data) : status;
+    const nn_blob *x = l->bottom[0], *y = l->top[0];
+    dm_status status = nn_matrix_read(l, FROM, x, x->data);
+    status = status == DM_OK ? read_indices(l, l->scratch[FROM], x->count, INDEX) : status;
+    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[ROWS];
+    status = status == DM_OK ? dm_take(s, l->param[0]->data, l->scratch[INDEX], 0, DM_RAISE, rows) : status;
+    status = status == DM_OK && wide.id ? dm_copy(s, wide, l->scratch[ROWS]) : status;
+    status = status == DM_OK && l->params > 1 ? dm_axpby(s, 1, l->param[1]->data, 1, l->scratch[ROWS]) : status;
+    return status == DM_OK ? nn_matrix_write(l, ROWS, y, y->data) : status;
 }
 
 dm_status nn_embed_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
-    dm_status status = nn_param_beta(l, 0) == 0 ? dm_fill(s, l->param[0]->diff, 0) : DM_OK;
-    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[2];
-    status = status == DM_OK && wide.id ? dm_copy(s, l->scratch[2], wide) : status;
-    status = status == DM_OK ? dm_scatter_add(s, l->param[0]->diff, l->scratch[0], rows, 0, DM_CLIP) : status;
-    return status == DM_OK && l->params > 1
-               ? dm_channel_sums(s, l->net->slices, 1, l->top[0]->diff, DM_NO_ARRAY, nn_param_beta(l, 1),
-                                 l->param[1]->diff)
-               : status;
+    const nn_blob *y = l->top[0];
+    dm_status status = nn_matrix_read(l, DIFF, y, y->diff);
+    status = status == DM_OK && nn_param_beta(l, 0) == 0 ? dm_fill(s, l->param[0]->diff, 0) : status;
+    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[DIFF],
+             diff = l->scratch[DIFF + 1].id ? l->scratch[DIFF + 1] : y->diff;
+    status = status == DM_OK && wide.id ? dm_copy(s, l->scratch[DIFF], wide) : status;
+    status =
+        status == DM_OK ? dm_scatter_add(s, l->param[0]->diff, l->scratch[INDEX], rows, 0, DM_CLIP) : status;
+    return status == DM_OK && l->params > 1 ? dm_channel_sums(s, l->net->slices, 1, diff, DM_NO_ARRAY,
+                                                              nn_param_beta(l, 1), l->param[1]->diff)
+                                            : status;
 }
 
 /* --- BatchReindex: the samples that the second bottom names. */
@@ -107,7 +114,7 @@ dm_status nn_batch_reindex_prepare(nn_layer *l)
 
 dm_status nn_batch_reindex_forward(nn_layer *l)
 {
-    dm_status status = read_indices(l, l->bottom[1], 0);
+    dm_status status = read_indices(l, l->bottom[1]->data, l->bottom[1]->count, 0);
     return status == DM_OK
                ? dm_take(l->net->session, l->bottom[0]->data, l->scratch[0], 0, DM_RAISE, l->top[0]->data)
                : status;

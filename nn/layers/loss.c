@@ -74,10 +74,7 @@ dm_status nn_softmax_loss_setup(nn_layer *l)
     loss->slices = l->net->slices;
     loss->ignores = nn_has(m, "ignore_label");
     loss->ignore_label = (int)nn_int(m, L, "ignore_label");
-    bool old = !nn_has(m, "normalization") && nn_has(m, "normalize"); /* the field of before `normalization` */
-    loss->normalize = old ? (nn_int(m, L, "normalize") ? DM_NORMALIZE_VALID : DM_NORMALIZE_SAMPLES)
-                          : (int)nn_int(m, L, "normalization");
-    nn_use(m, "normalize");
+    loss->normalize = nn_normalization(l, DM_NORMALIZE_VALID);
     nn_use(l->own, "engine");
     dm_status status = channel_axis(l, "SoftmaxParameter");
     status = status == DM_OK ? check_labels(l) : status;
@@ -132,11 +129,78 @@ dm_status nn_accuracy_setup(nn_layer *l)
                                (long long)top_k, (long long)l->bottom[0]->shape[1]);
     }
     l->extra[0] = (double)top_k;
+    if (status == DM_OK && l->tops == 2) {
+        status = nn_top_shape(l, 1, 1, &l->bottom[0]->shape[1]);
+        l->top[1]->whole = true;
+    }
     return status == DM_OK ? nn_top_number(l, 0) : status;
+}
+
+/* Of the second top, the accuracy of each class: labels beside the scores, the numbers of the classes, the
+ * label's score and how many scores are as high, whether an element is a label (and a hit), and both counted by
+ * class. */
+enum { LABELS, CLASSES, SCORE, HIGHER, MEMBER, HIT, MEMBERS, HITS };
+
+dm_status nn_accuracy_prepare(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0];
+    const int64_t c = x->shape[1];
+    nn_blob classes = {.ndim = x->ndim, .image = x->image, .shape = {1, c, 1, 1}}, one = *x;
+    int64_t shape[DM_MAX_DIMS];
+    if (l->tops == 1) {
+        return DM_OK;
+    }
+    one.shape[1] = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        shape[nn_array_dim(x, d)] = one.shape[d];
+    }
+    dm_status status =
+        dm_array_reshape(l->net->session, l->bottom[1]->data, x->ndim, shape, &l->scratch[LABELS]);
+    status = status == DM_OK ? nn_blob_array(l->net, &classes, DM_F32, &l->scratch[CLASSES]) : status;
+    status = status == DM_OK ? dm_fill_arange(l->net->session, l->scratch[CLASSES], 0, 1) : status;
+    for (int i = SCORE; status == DM_OK && i <= HIT; i++) {
+        status = nn_blob_array(l->net, i < MEMBER ? &one : x, DM_F32, &l->scratch[i]);
+    }
+    status = status == DM_OK ? nn_scratch_everywhere(l, MEMBERS, c) : status;
+    return status == DM_OK ? nn_scratch_everywhere(l, HITS, c) : status;
+}
+
+/* Labels that are ignored, or no class, count nowhere. A class without labels has 0. */
+static dm_status by_class(nn_layer *l)
+{
+    static const struct {
+        const char *text;
+        int to;
+    } steps[] = {{"sum(where(trunc(t) == c, x, 0), -1)", SCORE},
+                 {"sum(where(x >= s, 1, 0), -1)", HIGHER},
+                 {"where((trunc(t) == c) & ((i == 0) | (trunc(t) != g)), 1, 0)", MEMBER},
+                 {"where(h <= k, m, 0)", HIT}};
+    const dm_array *a = l->scratch;
+    const dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data),
+                               DM_ARG("t", a[LABELS]),
+                               DM_ARG("c", a[CLASSES]),
+                               DM_ARG("s", a[SCORE]),
+                               DM_ARG("h", a[HIGHER]),
+                               DM_ARG("m", a[MEMBER]),
+                               DM_NUMBER("k", l->extra[0]),
+                               DM_NUMBER("i", l->u.loss.ignores),
+                               DM_NUMBER("g", l->u.loss.ignore_label)};
+    dm_session *s = l->net->session;
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < NN_COUNT(steps); i++) {
+        status = nn_map(s, steps[i].text, NN_COUNT(args), args, a[steps[i].to]);
+    }
+    for (int i = 0; status == DM_OK && i < 2; i++) {
+        status = dm_channel_sums(s, l->net->slices, 1, a[MEMBER + i], DM_NO_ARRAY, 0, a[MEMBERS + i]);
+    }
+    dm_map_arg counts[] = {DM_ARG("n", a[MEMBERS]), DM_ARG("h", a[HITS])};
+    return status == DM_OK ? dm_map(s, "where(n > 0, h / maximum(n, 1), 0)", 2, counts, l->top[1]->data)
+                           : status;
 }
 
 dm_status nn_accuracy_forward(nn_layer *l)
 {
-    return dm_accuracy(l->net->session, &l->u.loss, (int)l->extra[0], l->bottom[0]->data, l->bottom[1]->data,
-                       l->top[0]->data);
+    dm_status status = dm_accuracy(l->net->session, &l->u.loss, (int)l->extra[0], l->bottom[0]->data,
+                                   l->bottom[1]->data, l->top[0]->data);
+    return status == DM_OK && l->tops == 2 ? by_class(l) : status;
 }

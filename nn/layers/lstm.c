@@ -26,7 +26,10 @@ dm_status nn_lstm_setup(nn_layer *l)
     int64_t h = nn_int(l->own, R, "num_output");
     const nn_message *weights = nn_sub(l->own, "weight_filler"), *biases = nn_sub(l->own, "bias_filler");
     nn_param *p = NULL;
-    nn_use(l->own, "debug_info");
+    if (nn_int(l->own, R, "debug_info")) {
+        nn_say_unused(l, l->own, "debug_info",
+                      "no net is made inside of this layer; use debug_info of the net");
+    }
     if (x->ndim != 3 || cont->ndim != 2 || cont->shape[0] != x->shape[0] || cont->shape[1] != x->shape[1]) {
         return nn_layer_fail(
             l, "bottom", DM_ERR_SHAPE,

@@ -96,9 +96,9 @@ dm_status nn_tanh_backward(nn_layer *l)
 dm_status nn_dropout_setup(nn_layer *l)
 {
     double ratio = nn_real(l->own, "DropoutParameter", "dropout_ratio");
-    if (!(ratio > 0 && ratio < 1)) {
+    if (!(ratio >= 0 && ratio < 1)) {
         return nn_layer_fail(l, "dropout_ratio", DM_ERR_FORMAT,
-                             "has dropout_ratio %g; it must lie between 0 and 1", ratio);
+                             "has dropout_ratio %g; it must be at least 0 and below 1", ratio);
     }
     l->u.number[0] = 1 - ratio;
     return like_bottom(l);
@@ -130,7 +130,7 @@ dm_status nn_dropout_backward(nn_layer *l)
 }
 
 /* --- Eltwise */
-enum { PRODUCT, SUM, MAX, MOST = 8 };
+enum { PRODUCT, SUM, MAX, MOST = 8 }; /* MOST: bottoms that one expression takes */
 
 static const char *const names[MOST] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
 static const char *const factors[MOST] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"};
@@ -140,7 +140,9 @@ dm_status nn_eltwise_setup(nn_layer *l)
     const char E[] = "EltwiseParameter";
     int64_t coeffs = nn_count(l->own, "coeff");
     l->u.dim = (int)nn_int(l->own, E, "operation");
-    nn_use(l->own, "stable_prod_grad"); /* the stable form is always taken */
+    if (!nn_int(l->own, E, "stable_prod_grad")) {
+        nn_say_unused(l, l->own, "stable_prod_grad", "the stable form is always taken");
+    }
     if (coeffs && (coeffs != l->bottoms || l->u.dim != SUM)) {
         return nn_layer_fail(l, "coeff", DM_ERR_FORMAT,
                              "has %lld coeff; a SUM may have one for each of its %d bottoms", (long long)coeffs,
@@ -161,72 +163,82 @@ static double coeff(const nn_layer *l, int i)
     return nn_count(l->own, "coeff") ? nn_real_at(l->own, "coeff", i) : 1;
 }
 
-static int bottoms_of(const nn_layer *l, dm_map_arg *args)
+/* The bottoms from `first` on, as many as an expression takes, after the result of those before them. */
+static dm_status join(nn_layer *l, int first, int n)
 {
-    for (int i = 0; i < l->bottoms; i++) {
-        args[i] = (dm_map_arg)DM_ARG(names[i], l->bottom[i]->data);
+    dm_map_arg args[2 * MOST];
+    char text[256];
+    dm_array y = l->top[0]->data;
+    int count = 0;
+    for (int k = 0; k < n; k++) {
+        bool before = k == 0 && first > 0;
+        int i = first + k - (first > 0);
+        args[count++] = (dm_map_arg)DM_ARG(names[k], before ? y : l->bottom[i]->data);
     }
-    return l->bottoms;
+    size_t end = (size_t)snprintf(text, sizeof text, l->u.dim == SUM ? "" : "%s", names[0]);
+    for (int k = 0; k < n; k++) {
+        int i = first + k - (first > 0);
+        if (l->u.dim == SUM) {
+            end += (size_t)snprintf(text + end, sizeof text - end, "%s%s * %s", k ? " + " : "", factors[k],
+                                    names[k]);
+            args[count++] = (dm_map_arg)DM_NUMBER(factors[k], k == 0 && first > 0 ? 1 : coeff(l, i));
+        } else if (k > 0) {
+            char so_far[256];
+            snprintf(so_far, sizeof so_far, "%s", text);
+            snprintf(text, sizeof text, l->u.dim == MAX ? "maximum(%.150s, %s)" : "%.150s * %s", so_far,
+                     names[k]);
+        }
+    }
+    return dm_map(l->net->session, text, count, args, y);
 }
 
 dm_status nn_eltwise_forward(nn_layer *l)
 {
-    dm_map_arg args[2 * MOST];
-    char text[256];
-    int count = bottoms_of(l, args), end = 0;
-    if (l->u.dim == SUM) {
-        for (int i = 0; i < l->bottoms; i++) {
-            end += snprintf(text + end, sizeof text - (size_t)end, "%s%s * %s", i ? " + " : "", factors[i],
-                            names[i]);
-            args[count++] = (dm_map_arg)DM_NUMBER(factors[i], coeff(l, i));
-        }
-        return dm_map(l->net->session, text, count, args, l->top[0]->data);
+    dm_status status = DM_OK;
+    for (int first = 0; status == DM_OK && first < l->bottoms;) {
+        int room = MOST - (first > 0), left = l->bottoms - first, taken = left < room ? left : room;
+        status = join(l, first, taken + (first > 0));
+        first += taken;
     }
-    snprintf(text, sizeof text, "%s", names[0]);
-    for (int i = 1; i < l->bottoms; i++) {
-        char before[256];
-        snprintf(before, sizeof before, "%s", text);
-        snprintf(text, sizeof text, l->u.dim == MAX ? "maximum(%.150s, %s)" : "%.150s * %s", before, names[i]);
-    }
-    return dm_map(l->net->session, text, count, args, l->top[0]->data);
+    return status;
 }
 
-/* The gradient goes to the largest. Of the first two equal ones the second is taken, behind them the first, as
- * Caffe does. */
-static void max_text(const nn_layer *l, int i, char *text, size_t room)
+/* Part of an expression for the gradient by bottom i: what bottom k does to it, x being the one and x0 ... the
+ * other. The gradient of a MAX goes to the largest. Of the first two equal ones the second is taken, behind
+ * them the first, as Caffe does. */
+static size_t term(const nn_layer *l, int i, int k, const char *name, char *text, size_t room)
 {
-    size_t n = (size_t)snprintf(text, room, "where(");
-    for (int k = 0; k < l->bottoms; k++) {
-        bool strict = i < 2 ? k == 1 && i == 0 : k < i;
-        if (k != i) {
-            n += (size_t)snprintf(text + n, room - n, "(x%d %s x%d) & ", i, strict ? ">" : ">=", k);
-        }
-    }
-    snprintf(text + n - 3, room - n + 3, ", d, 0)");
+    bool strict = i < 2 ? k == 1 && i == 0 : k < i;
+    int n = l->u.dim == MAX ? snprintf(text, room, "(x %s %s) & ", strict ? ">" : ">=", name)
+                            : snprintf(text, room, " * %s", name);
+    return (size_t)n;
 }
 
 static dm_status eltwise_down(nn_layer *l, int i, dm_array out)
 {
-    dm_map_arg args[MOST + 1];
     dm_array d = l->top[0]->diff;
-    char text[400] = "d";
-    int count = 0, used = 0;
+    dm_status status = DM_OK;
     if (l->u.dim == SUM) {
         return dm_scale(l->net->session, coeff(l, i), d, out);
     }
-    args[count++] = (dm_map_arg)DM_ARG("d", d);
-    if (l->u.dim == MAX) {
-        count += bottoms_of(l, args + 1);
-        max_text(l, i, text, sizeof text);
-        return dm_map(l->net->session, text, count, args, out);
-    }
-    for (int k = 0; k < l->bottoms; k++) {
-        if (k != i) {
-            args[count++] = (dm_map_arg)DM_ARG(names[k], l->bottom[k]->data);
-            used += snprintf(text + 1 + used, sizeof text - 1 - (size_t)used, " * %s", names[k]);
+    for (int k = 0; status == DM_OK && k < l->bottoms;) {
+        dm_map_arg args[MOST + 2] = {DM_ARG("d", d), DM_ARG("x", l->bottom[i]->data)};
+        char text[400];
+        int count = l->u.dim == MAX ? 2 : 1, others = 0;
+        size_t n = (size_t)snprintf(text, sizeof text, l->u.dim == MAX ? "where(" : "d");
+        for (; k < l->bottoms && others < MOST; k++) {
+            if (k != i) {
+                args[count++] = (dm_map_arg)DM_ARG(names[others], l->bottom[k]->data);
+                n += term(l, i, k, names[others++], text + n, sizeof text - n);
+            }
         }
+        if (l->u.dim == MAX) {
+            snprintf(text + n - 3, sizeof text - n + 3, ", d, 0)");
+        }
+        status = others ? dm_map(l->net->session, text, count, args, out) : DM_OK;
+        d = out; /* what the bottoms up to here leave of the gradient */
     }
-    return dm_map(l->net->session, text, count, args, out);
+    return status;
 }
 
 dm_status nn_eltwise_backward(nn_layer *l)

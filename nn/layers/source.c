@@ -55,7 +55,8 @@ static dm_status fill_dummies(nn_layer *l, bool all)
         uint64_t number = (uint64_t)(l->index + 100) * 64 + (uint64_t)i;
         uint64_t seed = nn_pass_seed(l->net, nn_hash(l->net->seed, number), l->net->pass);
         if (all || strcmp(nn_string(filler, "FillerParameter", "type"), "constant") != 0) {
-            status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, seed, l->top[i]->data);
+            status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, l->top[i]->image, seed,
+                             l->top[i]->data);
         }
     }
     return status;
@@ -113,6 +114,10 @@ dm_status nn_memory_setup(nn_layer *l)
             return nn_layer_fail(l, "memory_data_param", DM_ERR_FORMAT, "has %s %lld; it must be at least 1",
                                  dims[d], (long long)shape[d]);
         }
+    }
+    if (nn_has(l->message, "transform_param")) { /* as in Caffe, where arrays are not transformed either */
+        nn_say_unused(l, l->message, "transform_param", "the program writes what the next layer reads");
+        nn_use_all((nn_message *)(uintptr_t)nn_sub(l->message, "transform_param"));
     }
     dm_status status = nn_top_shape(l, 0, 4, shape);
     return status == DM_OK ? nn_top_shape(l, 1, 1, shape) : status;

@@ -1,11 +1,16 @@
 /* SPP: pooling by 1 x 1, 2 x 2, 4 x 4 ... windows, side by side. */
 #include "layers/layers.h"
 
+enum { MAX, AVERAGE, STOCHASTIC }; /* extra[1] */
+
 static dm_pool level(const nn_layer *l, int k)
 {
     const int64_t *x = l->bottom[0]->shape;
     dm_pool pool = DM_POOL_INIT;
-    pool.method = l->extra[1] == 0 ? DM_POOL_MAX : DM_POOL_AVERAGE;
+    pool.method = l->extra[1] == MAX          ? DM_POOL_MAX
+                  : l->extra[1] == AVERAGE    ? DM_POOL_AVERAGE
+                  : l->net->phase == NN_TRAIN ? DM_POOL_STOCHASTIC
+                                              : DM_POOL_WEIGHTED;
     pool.slices = l->net->slices;
     for (int d = 0; d < 2; d++) {
         int64_t bins = INT64_C(1) << k, kernel = (x[2 + d] + bins - 1) / bins;
@@ -35,14 +40,17 @@ dm_status nn_spp_setup(nn_layer *l)
     if (!l->bottom[0]->image || height < 1 || height > 16) {
         return nn_layer_fail(l, "spp_param", DM_ERR_SHAPE, "needs images and a pyramid_height from 1 to 16");
     }
-    if (l->extra[1] > 1) {
-        return nn_layer_fail(l, "pool", DM_ERR_UNSUPPORTED,
-                             "has stochastic pooling, which is not supported yet");
-    }
     for (int k = 0; k < (int)height; k++) {
         dm_pool pool;
         nn_blob b;
         dm_status status = level_shape(l, k, &pool, &b);
+        if (l->extra[1] == STOCHASTIC && (pool.pad[0] || pool.pad[1])) { /* in Caffe, too */
+            return nn_layer_fail(
+                l, "pool", DM_ERR_UNSUPPORTED,
+                "has stochastic pooling, which has no padding, and %lld windows that do not cut "
+                "%lld x %lld pixels in equal parts",
+                1LL << k, (long long)l->bottom[0]->shape[2], (long long)l->bottom[0]->shape[3]);
+        }
         if (status != DM_OK) {
             return nn_layer_fail(l, "pyramid_height", status, "makes windows that do not fit: %s",
                                  dm_error_message());
@@ -115,7 +123,8 @@ dm_status nn_spp_prepare(nn_layer *l) /* top and gradient as rows */
     return status;
 }
 
-static dm_status levels(nn_layer *l, bool back, dm_array down)
+/* pass: that of the forward pass, whose random numbers the gradient needs too. */
+static dm_status levels(nn_layer *l, int64_t pass, bool back, dm_array down)
 {
     dm_status status = DM_OK;
     int64_t at = 0;
@@ -123,6 +132,7 @@ static dm_status levels(nn_layer *l, bool back, dm_array down)
         dm_pool pool;
         nn_blob b;
         status = level_shape(l, k, &pool, &b);
+        pool.seed = nn_pass_seed(l->net, nn_hash(nn_layer_number(l), (uint64_t)k), pass);
         if (status == DM_OK) {
             status = back ? level_backward(l, &pool, &b, at, down) : level_forward(l, &pool, &b, at);
         }
@@ -133,7 +143,7 @@ static dm_status levels(nn_layer *l, bool back, dm_array down)
 
 dm_status nn_spp_forward(nn_layer *l)
 {
-    return levels(l, false, DM_NO_ARRAY);
+    return levels(l, l->net->pass, false, DM_NO_ARRAY);
 }
 
 dm_status nn_spp_backward(nn_layer *l)
@@ -142,5 +152,5 @@ dm_status nn_spp_backward(nn_layer *l)
         return DM_OK;
     }
     dm_array down = nn_down(l, 0);
-    return nn_down_done(l, 0, levels(l, true, down));
+    return nn_down_done(l, 0, levels(l, l->net->pass - 1, true, down));
 }

@@ -25,10 +25,7 @@ dm_status nn_sigmoid_loss_setup(nn_layer *l)
     loss->slices = l->net->slices;
     loss->ignores = nn_has(m, "ignore_label");
     loss->ignore_label = (int)nn_int(m, L, "ignore_label");
-    loss->normalize = nn_has(m, "normalization")  ? (int)nn_int(m, L, "normalization")
-                      : nn_int(m, L, "normalize") ? DM_NORMALIZE_VALID
-                                                  : DM_NORMALIZE_SAMPLES;
-    nn_use(m, "normalize");
+    loss->normalize = nn_normalization(l, DM_NORMALIZE_SAMPLES);
     nn_use(l->own, "engine");
     dm_status status = same_shape(l);
     return status == DM_OK ? nn_top_number(l, 0) : status;
@@ -78,21 +75,35 @@ dm_status nn_euclidean_loss_backward(nn_layer *l)
     return status;
 }
 
-/* --- HingeLoss */
+/* --- HingeLoss: of all elements of a sample, in Caffe's order. Scratch: scores, and their gradients, as rows.
+ */
+enum { SCORES = 0, DOWN = 2 };
+
 dm_status nn_hinge_loss_setup(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0];
     l->u.dim = (int)nn_int(l->own, "HingeLossParameter", "norm");
-    if (x->ndim != 2 || l->bottom[1]->count != x->shape[0]) {
-        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "needs scores of 2 dims and a label for each sample");
+    if (x->ndim < 2 || l->bottom[1]->count != x->shape[0]) {
+        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE,
+                             "needs scores of at least 2 dims and a label for each sample");
     }
     return nn_top_number(l, 0);
 }
 
+dm_status nn_hinge_loss_prepare(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0];
+    dm_status status = nn_matrix(l, SCORES, x, x->data, x->shape[0], false);
+    return status == DM_OK && x->ndim > 2 && l->down[0] ? nn_matrix(l, DOWN, x, x->diff, x->shape[0], true)
+                                                        : status;
+}
+
 dm_status nn_hinge_loss_forward(nn_layer *l)
 {
-    return dm_hinge_loss(l->net->session, l->u.dim, l->net->slices, l->bottom[0]->data, l->bottom[1]->data,
-                         l->top[0]->data);
+    dm_status status = nn_matrix_read(l, SCORES, l->bottom[0], l->bottom[0]->data);
+    return status == DM_OK ? dm_hinge_loss(l->net->session, l->u.dim, l->net->slices, l->scratch[SCORES],
+                                           l->bottom[1]->data, l->top[0]->data)
+                           : status;
 }
 
 dm_status nn_hinge_loss_backward(nn_layer *l)
@@ -100,8 +111,8 @@ dm_status nn_hinge_loss_backward(nn_layer *l)
     if (!l->down[0]) {
         return DM_OK;
     }
-    dm_array down = nn_down(l, 0);
-    return nn_down_done(l, 0,
-                        dm_hinge_loss_backward(l->net->session, l->u.dim, l->net->slices, l->bottom[0]->data,
-                                               l->bottom[1]->data, l->top[0]->loss_weight, down));
+    dm_array down = nn_down(l, 0), rows = l->scratch[DOWN].id ? l->scratch[DOWN] : down;
+    dm_status status = dm_hinge_loss_backward(l->net->session, l->u.dim, l->net->slices, l->scratch[SCORES],
+                                              l->bottom[1]->data, l->top[0]->loss_weight, rows);
+    return nn_down_done(l, 0, status == DM_OK ? nn_matrix_write(l, DOWN, l->bottom[0], down) : status);
 }

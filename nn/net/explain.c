@@ -66,7 +66,8 @@ double nn_layer_flops(const nn_layer *l)
         return 0;
     }
     const nn_blob *b = back ? l->bottom[0] : l->top[0];
-    int64_t outputs = l->param[0]->shape[0]; /* of the convolution that this is, or whose gradient */
+    int64_t outputs = inner ? b->shape[b->ndim - 1]
+                            : l->param[0]->shape[0]; /* of the convolution that this is, or whose gradient */
     return 2 * (double)l->param[0]->count * (double)b->count / (double)outputs;
 }
 
@@ -254,7 +255,7 @@ static dm_status explain(nn_net *net, char **text)
     }
     status = status == DM_OK ? explain_weights(to, net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {
+        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0 && !nn_inner_by_rows(&net->layers[i])) {
             explain_split(to, &net->layers[i]);
         }
         explain_update(to, &net->layers[i]);

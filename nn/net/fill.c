@@ -70,6 +70,23 @@ static dm_status unit_rows(nn_net *net, uint64_t seed, dm_array x)
     return status != DM_OK ? status : end != DM_OK ? end : end2;
 }
 
+/* Weights of an interpolation between pixels, the same in all planes: with w the side of a plane and f = ceil(w
+ * / 2), row y and column x have (1 - |y / f - c|) (1 - |x / f - c|), c = (w - 1) / (2 f). */
+static dm_status bilinear(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape,
+                          bool channels_last, dm_array x)
+{
+    if (ndim != 4 || shape[2] != shape[3]) {
+        return nn_fail_at(filler, nn_line(filler, "type"), DM_ERR_SHAPE,
+                          "bilinear fillers need 4 dims, of which the last two are equal");
+    }
+    const double side = (double)shape[2], f = ceil(side / 2);
+    dm_map_arg args[] = {DM_NUMBER("f", f), DM_NUMBER("c", (side - 1) / (2 * f))};
+    return dm_map(net->session,
+                  channels_last ? "(1 - abs(index(1) / f - c)) * (1 - abs(index(2) / f - c))"
+                                : "(1 - abs(index(2) / f - c)) * (1 - abs(index(3) / f - c))",
+                  NN_COUNT(args), args, x);
+}
+
 /* Published nets have fields of other fillers, GoogLeNet for one: said once, and then without effect, as in
  * Caffe. */
 static void say_unused(const nn_net *net, const nn_message *filler, const char *type)
@@ -84,8 +101,8 @@ static void say_unused(const nn_net *net, const nn_message *filler, const char *
     }
 }
 
-static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
-                      dm_array x)
+static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
+                      uint64_t seed, dm_array x)
 {
     const char *type = nn_string(filler, F, "type");
     dm_session *s = net->session;
@@ -115,13 +132,16 @@ static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int
     if (strcmp(type, "positive_unitball") == 0) {
         return unit_rows(net, seed, x);
     }
+    if (strcmp(type, "bilinear") == 0) {
+        return bilinear(net, filler, ndim, shape, channels_last, x);
+    }
     return nn_fail_at(filler, nn_line(filler, "type"), DM_ERR_UNSUPPORTED, "there is no filler '%s'", type);
 }
 
-dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
-                  dm_array x)
+dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
+                  uint64_t seed, dm_array x)
 {
-    dm_status status = fill(net, filler, ndim, shape, seed, x);
+    dm_status status = fill(net, filler, ndim, shape, channels_last, seed, x);
     say_unused(net, filler, nn_string(filler, F, "type"));
     return status;
 }

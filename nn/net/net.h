@@ -29,7 +29,7 @@ typedef struct nn_blob {
     nn_layer *joined;       /* diff is a view of that of this Concat's top; NULL: it is not */
     nn_layer *laid;         /* data is a view of that of this Concat's top; NULL: it is not */
     const nn_layer *filter; /* the Filter layer whose choice of samples it has; NULL: it has all */
-    bool whole;             /* one number of the whole batch, on worker 0; else dim 0 is dealt out by slices */
+    bool whole; /* of the whole batch, a number or a vector, on worker 0; else dim 0 is dealt out by slices */
     bool reads;             /* some layer reads it: it is no output of the net */
     bool need_backward, under_loss, has_diff;
     bool own_loss; /* the program gives a gradient */
@@ -257,9 +257,9 @@ dm_status nn_flat_array(const nn_net *net, const nn_flat *flat, dm_dtype type, d
 dm_status nn_flat_part(const nn_net *net, const nn_param *param, dm_array flat, dm_array *out);
 /* Writes the rounded copies of all parameters that have one; forward passes begin with it. */
 dm_status nn_params_round(const nn_net *net);
-/* --- fill.c: fills an array of this shape in Caffe's order. */
-dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, uint64_t seed,
-                  dm_array x);
+/* --- fill.c: fills an array of this shape in Caffe's order; channels_last: dim 1 is the array's last. */
+dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
+                  uint64_t seed, dm_array x);
 uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
 /* How many gradients of a blob wait to be added. With debug_info none does: each layer tells what has come so far. */
 static inline int nn_spares(const nn_net *net)
@@ -315,6 +315,9 @@ dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count);
 /* Of a name, or of the layer that a message of the type "Python" names; NULL: there is none. */
 const nn_layer_type *nn_user_type_of(const nn_net *net, const nn_message *layer);
+/* --- layers/inner.c: an InnerProduct with transposed weights or another axis than 1. It is never split by
+ * features. */
+bool nn_inner_by_rows(const nn_layer *layer);
 /* --- layers/common.c: what the rows of the table use */
 const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */
 const nn_layer_type *nn_layer_types(int *count);
@@ -338,6 +341,8 @@ dm_status nn_map_rows(nn_layer *layer, const char *call, const char *operand, co
                       int count, const dm_map_arg *args, dm_array out);
 /* out[0] = scale * the sum of an array with one number a sample, in the order of slices. */
 dm_status nn_sum_samples(nn_layer *layer, double scale, dm_array x, int64_t samples, dm_array out);
+/* What the seeds of a layer are made of, for layers with several. */
+uint64_t nn_layer_number(const nn_layer *layer);
 /* A seed for the random numbers of a layer in a pass; in a recorded program that of its first run. */
 uint64_t nn_layer_seed(const nn_layer *layer, int64_t pass);
 /* That of a pass, for a seed of pass 0; while a program is recorded, which advances seeds itself, the seed. */

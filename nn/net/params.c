@@ -216,7 +216,8 @@ dm_status nn_params_fill(nn_net *net)
         } else if (!p->filler && p->first != 0) {
             status = dm_fill(net->session, p->data, p->first);
         } else {
-            status = nn_fill(net, p->filler, p->ndim, p->shape, nn_hash(net->seed, (uint64_t)i), p->data);
+            status = nn_fill(net, p->filler, p->ndim, p->shape, p->order == NN_CHANNELS_LAST,
+                             nn_hash(net->seed, (uint64_t)i), p->data);
         }
     }
     return status == DM_OK ? nn_params_follow(net) : status;

@@ -137,7 +137,8 @@ dm_status nn_loss(nn_net *net, double *loss)
         const nn_blob *b = net->blobs[i];
         double value = 0;
         if (b->loss_weight != 0) {
-            status = b->whole ? dm_item(net->session, b->data, (int64_t[]){0}, &value) : sum_of(net, b, &value);
+            status = b->whole && b->count == 1 ? dm_item(net->session, b->data, (int64_t[]){0}, &value)
+                                               : sum_of(net, b, &value);
             total += b->loss_weight * value;
         }
     }

@@ -167,6 +167,13 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
     const nn_net *net = l->net;
     const nn_layer *other = l->param[0]->owner != l ? l->param[0]->owner : other_of(share, l->name);
     int wish = find(asked, l->name, seen);
+    if (nn_inner_by_rows(l)) {
+        return wish == 1 ? dm_error_set(DM_ERR_UNSUPPORTED,
+                                        "split: layer '%s' has transposed weights or an axis that is not 1: it "
+                                        "cannot be split by features",
+                                        l->name)
+                         : DM_OK;
+    }
     if (wish >= 0 && l->param[0]->owner != l) {
         return dm_error_set(DM_ERR_ARG, "split: layer '%s' uses the weights of '%s': name that one", l->name,
                             other->name);

@@ -78,7 +78,7 @@ static dm_status keep_losses(const nn_test *t, int64_t batch)
             continue;
         }
         status = dm_array_view(s, t->losses[i], &batch, &one, &at);
-        if (status == DM_OK && !b->whole) {
+        if (status == DM_OK && !(b->whole && b->count == 1)) {
             status = dm_array_create(s, DM_F32, 0, NULL, NULL, &sum);
             const dm_map_arg args[] = {DM_ARG("x", sum)};
             status = status == DM_OK ? dm_sum(s, b->data, NULL, 0, 1, 0, sum) : status;

@@ -178,6 +178,32 @@ static const struct {
                                              IP("ip", "i", "4") LOSS("ip"),
      {"c", "d", "ip"},
      2},
+    {"rows of inner products",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3") ONE(
+         "i", "InnerProduct", "c",
+         "param { name: 'w' } param { name: 'b' } inner_product_param { num_output: 5 axis: 3 weight_filler { "
+         "type: "
+         "'xavier' } bias_filler { type: 'uniform' } }")
+         ONE("j", "InnerProduct", "i",
+             "param { name: 'w' } inner_product_param { num_output: 4 axis: 3 transpose: true bias_term: false "
+             "}")
+             ONE("k", "InnerProduct", "j",
+                 "inner_product_param { num_output: 6 axis: 2 transpose: true weight_filler { type: 'xavier' } "
+                 "bias_filler { type: 'uniform' } }") IP("ip", "k", "3") LOSS("ip"),
+     {"c", "i", "k", "ip"},
+     2},
+    {"images of indices, places",
+     INPUTS "layer { name: 'f' type: 'Input' top: 'f' input_param { shape { dim: [6, 2, 3] } } }\n"
+            "layer { name: 'g' type: 'Power' bottom: 'f' top: 'g' power_param { scale: 2 shift: 2.4 } }\n"
+            "layer { name: 'e' type: 'Embed' bottom: 'g' top: 'e' embed_param { input_dim: 5 num_output: 4 "
+            "weight_filler { type: 'gaussian' std: 1 } } }\n" CONV(
+                "c", "e",
+                "num_output: 4 kernel_size: 2") "layer { name: 'p' type: 'Pooling' bottom: 'c' top: ['p', 'q'] "
+                                                "pooling_param { kernel_size: 2 } }\n" IP("a", "p", "4")
+                                                    PAIR("h", "HingeLoss", "'c', 'label'", "loss_weight: 0.3")
+                                                        LOSS("a"),
+     {"e", "c", "a"},
+     1},
     {"embed, batch reindex",
      INPUTS "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 5 num_output: 4 "
             "weight_filler { type: 'gaussian' std: 1 } } }\n" IP("a", "data", "4")

@@ -149,14 +149,14 @@ static void run_net(const char *text, const char *split, int slices, numbers *ou
     CHECK(dm_net_close(net));
 }
 
-/* "ip=features,fc=features": all inner products of a text; "" where it has none. */
+/* "ip=features,fc=features": all inner products of a text that can be; "" where it has none. */
 static void splits_of(const char *text, const char *form, char *out, size_t room)
 {
     dm_net *net = open_split(text, NULL, 4);
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < net->layer_count; i++) {
-        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0) {
+        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0 && !nn_inner_by_rows(&net->layers[i])) {
             n += (size_t)snprintf(out + n, room - n, "%s%s=%s", n ? "," : "", net->layers[i].name, form);
         }
     }
