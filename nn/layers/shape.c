@@ -89,7 +89,7 @@ dm_status nn_concat_backward(nn_layer *l)
     return status;
 }
 
-/* --- Flatten: in Caffe's order, so images are permuted. */
+/* --- Flatten: in Caffe's order, so images are permuted. Where the top is an image, it is a Reshape. */
 dm_status nn_flatten_setup(nn_layer *l)
 {
     const nn_blob *b = l->bottom[0];
@@ -117,6 +117,9 @@ nn_flatten_prepare(nn_layer *l) /* views of top and gradient in the shape of the
     const nn_blob *b = l->bottom[0];
     dm_array of[2] = {l->top[0]->data, l->top[0]->diff};
     dm_status status = DM_OK;
+    if (l->top[0]->image) {
+        return nn_reshape_prepare(l);
+    }
     for (int i = 0; status == DM_OK && i < 2; i++) {
         if (of[i].id) {
             status = dm_array_reshape(l->net->session, of[i], b->ndim, b->shape, &l->scratch[i]);
@@ -129,6 +132,9 @@ dm_status nn_flatten_forward(nn_layer *l)
 {
     static const int to_caffe[] = {0, 3, 1, 2};
     dm_session *s = l->net->session;
+    if (l->top[0]->image) {
+        return nn_reshape_forward(l);
+    }
     return l->bottom[0]->image ? dm_permute(s, l->bottom[0]->data, to_caffe, l->scratch[0])
                                : dm_copy(s, l->bottom[0]->data, l->scratch[0]);
 }
@@ -139,6 +145,9 @@ dm_status nn_flatten_backward(nn_layer *l)
     dm_session *s = l->net->session;
     if (!l->down[0]) {
         return DM_OK;
+    }
+    if (l->top[0]->image) {
+        return nn_reshape_backward(l);
     }
     dm_array down = nn_down(l, 0);
     return nn_down_done(l, 0,
