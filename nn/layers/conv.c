@@ -337,20 +337,19 @@ dm_status nn_pooling_setup(nn_layer *l)
     }
     for (int i = 0; status == DM_OK && i < l->tops; i++) {
         status = nn_top_shape(l, i, 4, (int64_t[]){y[0], y[3], y[1], y[2]});
+        l->top[i]->numbers = i == 1;
     }
     return status;
 }
 
-/* The largest elements, and their places in the plane: row * columns + column, as floats. Which of them a ReLU
- * before the layer stops does not matter here. */
+/* The largest elements, and their places in the plane: row * columns + column, as floats. */
 static dm_status pool_with_places(nn_layer *l)
 {
     dm_session *s = l->net->session;
-    dm_pool pool = l->u.pool;
     dm_array which = DM_NO_ARRAY;
-    pool.relu = 0;
     dm_status status = nn_blob_array(l->net, l->top[1], DM_I32, &which);
-    status = status == DM_OK ? dm_pool_forward(s, &pool, l->bottom[0]->data, l->top[0]->data, which) : status;
+    status =
+        status == DM_OK ? dm_pool_forward(s, &l->u.pool, l->bottom[0]->data, l->top[0]->data, which) : status;
     status = status == DM_OK ? dm_copy(s, which, l->top[1]->data) : status;
     dm_status end = dm_array_destroy(s, which);
     return status == DM_OK ? end : status;

@@ -14,7 +14,7 @@ static dm_dtype type_of(const nn_net *net, const nn_blob *b)
             image = image && net->layers[k].bottom[j] != b;
         }
     }
-    return !b->whole && (b->has_diff || image) ? net->type : DM_F32;
+    return !b->whole && !b->numbers && (b->has_diff || image) ? net->type : DM_F32;
 }
 
 static dm_status make(nn_net *net, nn_blob *b)
@@ -37,7 +37,7 @@ static dm_status make(nn_net *net, nn_blob *b)
                                                                       : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     b->writers = writers;
-    for (int i = 0; status == DM_OK && i < nn_spares(net) && i + 1 < writers; i++) {
+    for (int i = 0; status == DM_OK && i < NN_SPARES && i + 1 < writers; i++) { /* debug may come and go */
         status = nn_blob_array(net, b, type, &b->spare[i]);
     }
     if (status == DM_OK && b->own_loss) {

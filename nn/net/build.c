@@ -95,7 +95,7 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
                                (long long)specs, l->params);
     }
     for (int i = 0; status == DM_OK && i < l->tops; i++) {
-        l->top[i]->need_backward = l->need_backward;
+        l->top[i]->need_backward = l->need_backward && !l->top[i]->numbers;
     }
     return status;
 }

@@ -30,6 +30,7 @@ typedef struct nn_blob {
     nn_layer *laid;         /* data is a view of that of this Concat's top; NULL: it is not */
     const nn_layer *filter; /* the Filter layer whose choice of samples it has; NULL: it has all */
     bool whole; /* of the whole batch, a number or a vector, on worker 0; else dim 0 is dealt out by slices */
+    bool numbers;           /* its elements are places: f32 in any net, and no gradient goes through it */
     bool reads;             /* some layer reads it: it is no output of the net */
     bool need_backward, under_loss, has_diff;
     bool own_loss; /* the program gives a gradient */

@@ -10,18 +10,20 @@ enum { ROOM = 1 << 14, FILE_ROOM = 1 << 16 };
     "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' include { phase: " phase " } "               \
     "dummy_data_param { shape { dim: [" batch ", 4, 9, 8] } shape { dim: " batch " } "                         \
     "data_filler { type: 'gaussian' std: 1 } data_filler { value: 2 } } }\n"
-#define SHARED(name, bottom)                                                                                   \
+#define SHARED(name, bottom, rest)                                                                             \
     "layer { name: '" name "' type: 'InnerProduct' bottom: '" bottom "' top: '" name                           \
-    "' param { name: 'w' } param { name: 'v' } inner_product_param { num_output: 12 weight_filler { type: "    \
-    "'xavier' } } }\n"
-/* Groups, a deconvolution, an odd number of rows, weights that two layers share. */
+    "' param { name: 'w' } param { name: 'v' } inner_product_param { num_output: 12 " rest " } }\n"
+/* Groups, a deconvolution, an odd number of rows, weights that two layers share, one of them turned. */
 static const char net_text[] = DATA("TRAIN", "9") DATA("TEST", "6")
     CONV("c", "data", "num_output: 6 kernel_size: 3 group: 2") SIMPLE("n", "BatchNorm", "c", "n",
                                                                       "") SIMPLE("r", "ReLU", "n", "n", "")
         SIMPLE("up", "Deconvolution", "n", "up",
                "convolution_param { num_output: 5 kernel_size: 2 stride: 2 weight_filler { type: 'xavier' } }")
             SIMPLE("p", "Pooling", "up", "p", "pooling_param { kernel_size: 4 stride: 4 }") IP("a", "p", "12")
-                SHARED("s", "a") SIMPLE("t", "TanH", "s", "t", "") SHARED("u", "t") IP("b", "u", "7") LOSS("b");
+                SHARED("s", "a", "weight_filler { type: 'xavier' }") SIMPLE("t", "TanH", "s", "t", "")
+                    SHARED("u", "t", "transpose: true") IP("b", "u", "7")
+                        LOSS("b") "layer { name: 'acc' type: 'Accuracy' bottom: ['b', 'label'] top: ['acc', "
+                                  "'each'] include { phase: TEST } }\n";
 
 #define SETTINGS                                                                                               \
     "net: 'net.prototxt' base_lr: 0.05 lr_policy: 'inv' gamma: 0.1 power: 0.7 weight_decay: 0.001 max_iter: "  \

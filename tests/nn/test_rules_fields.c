@@ -588,6 +588,166 @@ static void test_hinge(void **state)
     }
 }
 
+/* Nets of 16 bits are near those of f32; places, which other layers read here, are not rounded. */
+static void test_types(void **state)
+{
+    static const char text[] =
+        INPUT("'x', 'f', 'l'", "shape { dim: [4, 3, 20, 20] } shape { dim: [4, 2, 3] } shape { dim: 4 }") CONV(
+            "c", "x",
+            "num_output: 4 kernel_size: 3") "layer { name: 'p' type: 'Pooling' bottom: 'c' top: ['p', "
+                                            "'places'] pooling_param { global_pooling: true } }\n"
+                                            "layer { name: 's' type: 'Eltwise' bottom: ['p', 'places'] top: "
+                                            "'s' eltwise_param { coeff: [1, 0] } }\n" SIMPLE(
+                                                "g", "Power", "f", "g", "power_param { scale: 2 shift: 2.4 }")
+                                                SIMPLE("e", "Embed", "g", "e",
+                                                       "embed_param { input_dim: 5 num_output: 4 weight_filler "
+                                                       "{ type: 'gaussian' std: 1 } }") IP("k", "e", "4")
+                                                    SIMPLE("i", "InnerProduct", "c", "i",
+                                                           "inner_product_param { num_output: 5 axis: 3 "
+                                                           "transpose: true weight_filler { type: 'xavier' } }")
+                                                        IP("j", "i",
+                                                           "4") "layer { name: 'm' type: 'Eltwise' bottom: "
+                                                                "['j', 'j', 'k', 'j', 'k', 'j', 'k', 'j', 'j', "
+                                                                "'k'] top: 'm' }\n"
+                                                                "layer { name: 'a' type: 'Accuracy' bottom: "
+                                                                "['m', 'l'] top: ['a', 'b'] }\n"
+                                                                "layer { name: 'n' type: 'HingeLoss' bottom: "
+                                                                "['s', 'l'] top: 'n' }\n"
+                                                                "layer { name: 'loss' type: 'SoftmaxWithLoss' "
+                                                                "bottom: ['m', 'l'] top: 'loss' }\n";
+    static const char *const blobs[] = {"e", "i", "m", "n"}, *const layers[] = {"c", "e", "i", "j"};
+    enum { MOST = 4 * 4 * 18 * 18, PLANE = 18 * 18 };
+    static const dm_dtype types[] = {DM_F32, DM_BF16, DM_F16};
+    static float first[COUNT(blobs) + COUNT(layers)][MOST], now[MOST], p[16], places[16];
+    static float x[4 * 3 * 20 * 20], f[24];
+    static const float labels[4] = {0, 3, 1, 2};
+    (void)state;
+    fill_random(x, COUNT(x), -1, 1);
+    fill_random(f, COUNT(f), -1, 1);
+    for (int t = 0; t < COUNT(types); t++) {
+        dm_net_options options = DM_NET_OPTIONS_INIT;
+        dm_net *net = NULL;
+        int64_t shape[DM_MAX_DIMS], count;
+        options.phase = DM_PHASE_TRAIN;
+        options.type = types[t];
+        CHECK(dm_net_open_text(session, text, NULL, &options, &net));
+        CHECK(dm_net_write(net, "x", x));
+        CHECK(dm_net_write(net, "f", f));
+        CHECK(dm_net_write(net, "l", labels));
+        CHECK(dm_net_forward(net, NULL));
+        CHECK(dm_net_backward(net));
+        for (int i = 0; i < COUNT(blobs) + COUNT(layers); i++) {
+            bool blob = i < COUNT(blobs);
+            dm_array diff = DM_NO_ARRAY;
+            if (blob) {
+                count = shape_of(net, blobs[i], shape);
+                CHECK(dm_net_read(net, blobs[i], now));
+            } else {
+                CHECK(dm_net_param(net, layers[i - COUNT(blobs)], 0, NULL, &diff));
+                count = count_of(diff);
+                CHECK(dm_read(session, diff, now));
+            }
+            double square = 0, off = 0;
+            if (t == 0) {
+                memcpy(first[i], now, (size_t)count * sizeof *now);
+            }
+            for (int64_t k = 0; k < count; k++) {
+                square += pow((double)first[i][k], 2);
+                off += pow((double)now[k] - (double)first[i][k], 2);
+            }
+            if (!(sqrt(off) <= 0.03 * sqrt(square) && square > 0)) {
+                fail_msg("type %d, %s: off by %g of %g", t, blob ? blobs[i] : layers[i - COUNT(blobs)],
+                         sqrt(off), sqrt(square));
+            }
+        }
+        CHECK(dm_net_read(net, "c", now));
+        CHECK(dm_net_read(net, "p", p));
+        CHECK(dm_net_read(net, "places", places));
+        for (int k = 0; k < 16; k++) {
+            assert_true(places[k] == truncf(places[k]) && places[k] >= 0 && places[k] < PLANE);
+            assert_true(now[k * PLANE + (int)places[k]] == p[k]);
+        }
+        CHECK(dm_net_close(net));
+    }
+}
+
+/* Steps that are recorded, also with places in the workspace for blobs, and steps call by call leave the same
+ * weights. */
+static void test_in_programs(void **state)
+{
+    static const char net_text[] =
+        "layer { name: 'd' type: 'DummyData' top: ['x', 'l'] dummy_data_param { shape { dim: [5, 3, 10, 10] } "
+        "shape { "
+        "dim: 5 } data_filler { type: 'gaussian' std: 1 } data_filler { value: 2 } } }\n" CONV(
+            "c", "x", "num_output: 4 kernel_size: 3")
+            SIMPLE(
+                "r", "ReLU", "c", "c",
+                "") "layer { name: 'p' type: 'Pooling' bottom: 'c' top: ['p', 'places'] pooling_param { "
+                    "kernel_size: 2 stride: 2 } "
+                    "}\n"
+                    "layer { name: 'q' type: 'Silence' bottom: 'places' }\n"
+                    "layer { name: 'u' type: 'Deconvolution' bottom: 'p' top: 'u' convolution_param { "
+                    "num_output: 4 group: 4 "
+                    "kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n"
+                    "layer { name: 'e' type: 'Eltwise' bottom: ['u', 'c', 'u', 'c', 'u', 'c', 'u', 'c', 'u', "
+                    "'c'] top: 'e' "
+                    "eltwise_param { operation: MAX } }\n" SIMPLE("b", "Sigmoid", "e", "b", "")
+                        SIMPLE("s", "SPP", "b", "s", "spp_param { pyramid_height: 3 pool: STOCHASTIC }")
+                            SIMPLE("i", "InnerProduct", "u", "i",
+                                   "inner_product_param { num_output: 3 axis: 3 transpose: true weight_filler "
+                                   "{ type: 'xavier' } }") IP("j", "i", "6")
+                                IP("k", "s",
+                                   "6") "layer { name: 'm' type: 'Eltwise' bottom: ['j', 'k'] top: 'm' }\n"
+                                        "layer { name: 'n' type: 'HingeLoss' bottom: ['u', 'l'] top: 'n' "
+                                        "loss_weight: 0.1 }\n"
+                                        "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['m', 'l'] top: "
+                                        "'loss' }\n";
+    static const char *const ways[] = {"", "", "clip_gradients: 1e9",
+                                       "debug_info: true"}; /* the last two: call by call */
+    enum { MOST = 4096 };
+    static float first[MOST], now[MOST];
+    (void)state;
+    write_file("net.prototxt", net_text);
+    for (int w = 0; w < COUNT(ways); w++) {
+        char text[512];
+        dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+        dm_solver *solver = NULL;
+        int64_t at = 0;
+        options.lean = w == 1;
+        snprintf(text, sizeof text,
+                 "net: 'net.prototxt' base_lr: 0.05 lr_policy: 'fixed' momentum: 0.9 max_iter: 5 random_seed: "
+                 "5 %s\n",
+                 ways[w]);
+        write_file("solver.prototxt", text);
+        CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+        CHECK(dm_solver_step(solver, 5));
+        for (int i = 0; i < 5; i++) {
+            int ndim = 0;
+            int64_t shape[DM_MAX_DIMS], n = 1;
+            const char *layer = (const char *[]){"c", "u", "i", "j", "k"}[i];
+            CHECK(dm_net_param_read(dm_solver_net(solver), layer, 0, &ndim, shape, NULL));
+            for (int d = 0; d < ndim; d++) {
+                n *= shape[d];
+            }
+            assert_true(at + n <= MOST);
+            CHECK(dm_net_param_read(dm_solver_net(solver), layer, 0, &ndim, shape, now + at));
+            at += n;
+        }
+        for (int64_t k = 0; k < at; k++) {
+            double bound =
+                w < 3 ? 0 : 1e-5; /* with debug_info, layers do nothing for others: sums have another order */
+            if (!isfinite(now[k]) || (w && fabs((double)now[k] - (double)first[k]) > bound)) {
+                fail_msg("way %d: weight %lld is %.9g, not %.9g", w, (long long)k, (double)now[k],
+                         (double)first[k]);
+            }
+        }
+        if (w == 0) {
+            memcpy(first, now, sizeof first);
+        }
+        CHECK(dm_solver_close(solver));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -604,6 +764,8 @@ int main(void)
         cmocka_unit_test(test_random_pyramid),
         cmocka_unit_test(test_embed),
         cmocka_unit_test(test_hinge),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_in_programs),
     };
     int failed = run_on_workers(tests);
     free(said);

@@ -2,7 +2,7 @@
  */
 #include "values.h"
 
-enum { N = 3, C = 4, H = 2, W = 5, ALL = N * C * H * W, MOST = 11 };
+enum { N = 3, C = 4, H = 2, W = 5, ALL = N * C * H * W, MOST = 17 };
 #define SHAPE "3, 4, 2, 5"
 
 static float x[MOST][ALL], d[ALL];
@@ -177,7 +177,7 @@ static void test_functions(void **state)
     }
 }
 
-/* --- Eltwise: of 2, 3, 8, 9 and 11 bottoms */
+/* --- Eltwise: of bottoms for one expression, for two and for three */
 enum { SUM, WEIGHTED, PRODUCT, LARGEST };
 
 static double coeff(int how, int i)
