@@ -200,12 +200,19 @@ static void test_inner(void **state)
         }
         CHECK(dm_net_close(net));
     }
+    refused(
+        X_OF("4, 3, 2, 2") SIMPLE("i", "InnerProduct", "x", "i",
+                                  "param { name: 'w' } inner_product_param { num_output: 2 bias_term: false }")
+            SIMPLE(
+                "j", "InnerProduct", "i", "y",
+                "param { name: 'w' } inner_product_param { num_output: 12 bias_term: false transpose: true }"),
+        DM_PHASE_TEST, "reads images by axis 1");
     refused(X_OF("4, 3") SIMPLE("i", "InnerProduct", "x", "y", "inner_product_param { num_output: 2 axis: 0 }"),
             DM_PHASE_TEST, "axis 0, which would join all samples");
 }
 
 /* A layer and one that has its weights transposed, as the two halves of an autoencoder: y = (x w') w. */
-static void test_tied(void **state)
+static void check_tied(const char *split)
 {
     enum { M = 5, D = 6, K = 4 };
     static const char text[] = X_OF("5, 6") SIMPLE(
@@ -218,8 +225,9 @@ static void test_tied(void **state)
     double a[M * K] = {0}, da[M * K] = {0}, y[M * D] = {0}, dx[M * D] = {0}, dw[K * D] = {0};
     int ndim = 0;
     int64_t shape[DM_MAX_DIMS];
-    (void)state;
+    split_asked = split;
     dm_net *net = with_gradient(text);
+    split_asked = NULL;
     CHECK(dm_net_param_read(net, "a", 0, &ndim, shape, w));
     write_blob(net, "x", x, M * D);
     fill_random(d, M * D, -1, 1);
@@ -239,6 +247,13 @@ static void test_tied(void **state)
     expect_down(net, "x", M * D, dx, 2e-6);
     expect_param(net, "a", 0, K * D, dw, 3e-6);
     CHECK(dm_net_close(net));
+}
+
+static void test_tied(void **state)
+{
+    (void)state;
+    check_tied(NULL);
+    check_tied("a=features"); /* the other has them from all workers */
 }
 
 static void test_not_by_features(void **state)

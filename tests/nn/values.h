@@ -91,12 +91,15 @@ static inline void hear(void *context, const char *line)
     snprintf(said + old, strlen(line) + 2, "%s\n", line);
 }
 
+static const char *split_asked; /* of the nets that are opened */
+
 /* own: a blob whose gradient the test gives, or NULL. The net has gradients of its data. */
 static inline dm_status open_own(const char *text, int phase, const char *own, dm_net **net)
 {
     dm_net_options options = DM_NET_OPTIONS_INIT;
     options.phase = phase;
     options.own_loss = own;
+    options.split = split_asked;
     options.log = hear;
     size_t room = strlen(text) + sizeof FORCED;
     char *whole = malloc(room);
