@@ -25,6 +25,11 @@ dm_status nn_to_int(const nn_layer *layer, const char *field, int64_t value, int
 dm_status nn_bias_param(nn_layer *layer, int64_t outputs, nn_param **out);
 dm_array nn_bias_of(const nn_layer *layer);
 dm_array nn_bias_diff(const nn_layer *layer);
+/* --- inner_rows.c: an InnerProduct for which nn_inner_by_rows is true from its setup on. */
+dm_status nn_inner_rows_setup(nn_layer *layer, int axis, bool transpose, int outputs);
+dm_status nn_inner_rows_prepare(nn_layer *layer);
+dm_status nn_inner_rows_forward(nn_layer *layer);
+dm_status nn_inner_rows_backward(nn_layer *layer);
 /* --- common.c: dm_inner_backward_weights with what the net's gradients are between workers. */
 dm_status nn_inner_weights(const nn_layer *layer, int slices, dm_array x, dm_array dy, double beta, dm_array dw,
                            dm_array db);

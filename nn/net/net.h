@@ -316,7 +316,7 @@ dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count);
 /* Of a name, or of the layer that a message of the type "Python" names; NULL: there is none. */
 const nn_layer_type *nn_user_type_of(const nn_net *net, const nn_message *layer);
-/* --- layers/inner.c: an InnerProduct with transposed weights or another axis than 1. It is never split by
+/* --- layers/inner_rows.c: an InnerProduct with transposed weights or another axis than 1. It is never split by
  * features. */
 bool nn_inner_by_rows(const nn_layer *layer);
 /* --- layers/common.c: what the rows of the table use */
