@@ -109,15 +109,37 @@ static dm_status make_array(const nn_net *net, const nn_param *p, bool part, dm_
 {
     int64_t shape[DM_MAX_DIMS];
     int ndim = nn_param_shape(p, shape);
-    dm_layout layout =
-        p->range || (p->dealt && part) ? dm_layout_rows(net->session) : dm_layout_replicated(net->session);
-    layout.block[0] = p->range;
+    dm_layout layout = dm_layout_replicated(net->session);
+    if (p->dealt && part) {
+        layout = dm_layout_rows(net->session);
+    } else if (p->range) {
+        layout = dm_layout_split(net->session, p->range_dim);
+        layout.block[p->range_dim] = p->range;
+        layout.grid[p->range_dim] = p->parts[1];
+        layout.replicas = p->parts[0];
+    }
     return dm_array_create(net->session, type, ndim, shape, &layout, out);
 }
 
 dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
 {
     return make_array(net, p, true, DM_F32, out);
+}
+
+int64_t nn_param_held(const nn_net *net, const nn_param *p, bool part)
+{
+    int64_t shape[DM_MAX_DIMS], rows = 1, all = 1;
+    (void)nn_param_shape(p, shape);
+    if (p->dealt && part) {
+        const int64_t workers = dm_workers(net->session);
+        all = shape[0];
+        rows = (all + workers - 1) / workers;
+    } else if (p->range) {
+        const nn_deal d = nn_deal_out(shape[p->range_dim], p->range, p->parts[1]);
+        all = d.count;
+        rows = d.each * d.size < all ? d.each * d.size : all;
+    }
+    return p->count / all * rows;
 }
 
 dm_array nn_param_used(const nn_layer *l, int param)
