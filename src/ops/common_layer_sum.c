@@ -62,17 +62,25 @@ static dm_status lay_out_segments(summing *g)
     const dmi_layout *layout;
     int longest = 0;
     const dmi_layout *on = s->out->layout;
+    int *holders = dmi_build_alloc(s->b, (size_t)on->nworkers * sizeof *holders);
     dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
                             .ndim = s->out->ndim,
                             .session_workers = on->session_workers,
-                            .nworkers = on->nworkers,
-                            .workers = on->workers};
+                            .workers = holders};
+    for (int i = 0; holders && i < on->nworkers; i++) { /* of a view: not all that hold the array */
+        if (dmi_desc_local_count(s->out, on->workers[i]) > 0) {
+            holders[spec.nworkers++] = on->workers[i];
+        }
+    }
+    if (!holders) {
+        return DM_OK; /* the builder knows */
+    }
     for (int d = 0; d < s->out->ndim; d++) {
         spec.shape[d] = s->out->extent[d];
         spec.grid[d] = 1;
         longest = s->out->extent[d] > s->out->extent[longest] ? d : longest;
     }
-    spec.grid[longest] = on->nworkers;
+    spec.grid[longest] = spec.nworkers;
     dm_status status = dmi_build_layout(s->b, &spec, &layout);
     if (status == DM_OK) {
         g->to = dmi_desc_whole(s->out->dtype, layout, 0);
