@@ -12,8 +12,8 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
-# Tests beside training, updates that are dealt out, and gradients in bf16, with ranks, and on emulated GPUs.
-foreach(program test_beside test_dealt test_wire)
+# Splits of layers, tests beside training, updates that are dealt out, and gradients in bf16, with ranks, and on emulated GPUs.
+foreach(program test_split test_beside test_dealt test_wire)
   foreach(ranks 3 6)
     dmath_mpi_test(${program}_mpi_${ranks} ${ranks} $<TARGET_FILE:${program}>)
     dmath_test_folder(${program}_mpi_${ranks})
