@@ -239,13 +239,15 @@ static nn_split best_grid(const nn_layer *l, bool two)
     const int workers = dm_workers(l->net->session), least = two ? 2 : 1;
     nn_split best = {NN_BOTH, {1, 1}};
     double seconds = INFINITY;
-    for (int q = least; q <= workers / least; q++) { /* without slices any number of parts is full: the most */
-        for (int p = l->net->slices > 0 ? least : workers / q; p <= workers / q; p++) {
+    for (int q = least; q <= workers / least; q++) {
+        bool enough = false;
+        for (int p = workers / q; p >= least && !enough; p--) {
             const nn_split split = {NN_BOTH, {p, q}};
             if (is_full(l, &split) && (two || p == 1 || q == 1)) {
                 const double takes = nn_split_estimate(l, &split).seconds;
                 best = takes < seconds ? split : best;
                 seconds = takes < seconds ? takes : seconds;
+                enough = l->net->slices == 0; /* any number of parts is full: the most */
             }
         }
     }

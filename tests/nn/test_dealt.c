@@ -160,38 +160,36 @@ static void test_splits(void **state)
     static const char *const splits[] = {
         "c=batch,up=batch,a=batch,s=batch,b=batch", "c=features,up=features,a=features,s=features,b=features",
         "c=both,up=both,a=both,s=both,b=both", "c=both,up=features,a=batch,s=both,b=features"};
-    static left *of_one[4];
+    static left *of_one[2]; /* f32; bf16 */
     (void)state;
-    for (int k = 0; k < COUNT(of_one); k++) { /* whole or dealt out; f32, bf16 */
-        for (int i = 0; i < COUNT(splits); i++) {
-            const way w = {
-                SETTINGS "momentum: 0.9", splits[i], k / 2 ? DM_BF16 : DM_F32, i % 2, 4, i / 2, splits[i],
-                k / 2 ? DM_BF16 : 0};
-            dm_solver *solver = NULL;
-            dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
-            left *all = train(&w, k % 2 ? DM_UPDATE_DEALT : DM_UPDATE_WHOLE, NULL);
-            assert_true(k % 2 == 0 || worker_count < 8 || i == 1 ||
-                        all->dealt > 0); /* both and batch are dealt out */
-            if (!of_one[k]) {
-                of_one[k] = all;
-            } else {
-                expect_same(w.name, of_one[k], all, true);
-                free(all);
-            }
-            expect_same("whole and dealt out", of_one[k / 2 * 2], of_one[k], true);
-            options.split = w.split;
-            options.type = w.type;
-            options.wire = w.wire;
-            write_file("solver.prototxt", w.settings);
-            CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
-            CHECK(dm_solver_step(solver, 4));
-            CHECK(dm_solver_snapshot(solver));
-            CHECK(dm_solver_close(solver));
-            const way then = {w.settings, splits[(i + 1) % 4], w.type, 0, 4, 0, splits[i], w.wire};
-            left *rest = train(&then, k % 2 ? DM_UPDATE_DEALT : DM_UPDATE_WHOLE, "dealt_iter_4.solverstate");
-            expect_same("another split", of_one[k], rest, false);
-            free(rest);
+    for (int k = 0; k < 2 * COUNT(splits); k++) {
+        const int i = k / 2, n = k % 2, updates[2] = {DM_UPDATE_WHOLE, DM_UPDATE_DEALT};
+        const dm_dtype type = n ? DM_BF16 : DM_F32, wire = n ? DM_BF16 : (dm_dtype)0;
+        const way
+            w = {SETTINGS "momentum: 0.9", splits[i], type, i % 2, 4, i / 2, splits[i], wire},
+            then = {SETTINGS "momentum: 0.9", splits[(i + 1) % COUNT(splits)], type, 0, 4, 0, splits[i], wire};
+        dm_solver *solver = NULL;
+        dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+        left *all = train(&w, updates[(i + n) % 2], NULL);
+        assert_true(updates[(i + n) % 2] == DM_UPDATE_WHOLE || worker_count < 8 || i == 1 || all->dealt > 0);
+        if (of_one[n]) {
+            expect_same(w.name, of_one[n], all, true);
+            free(all);
+        } else {
+            of_one[n] = all;
         }
+        options.split = w.split;
+        options.type = w.type;
+        options.wire = w.wire;
+        options.update = updates[(i + n + 1) % 2];
+        write_file("solver.prototxt", w.settings);
+        CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+        CHECK(dm_solver_step(solver, 4));
+        CHECK(dm_solver_snapshot(solver));
+        CHECK(dm_solver_close(solver));
+        left *rest = train(&then, updates[(i + n) % 2], "dealt_iter_4.solverstate");
+        expect_same("another split", of_one[n], rest, false);
+        free(rest);
     }
 }
 
