@@ -348,12 +348,15 @@ nn_part nn_split_weights(const nn_layer *l, int64_t first, int64_t count)
                                    : (nn_part){0, first * inputs / outputs, count * inputs / outputs};
 }
 
-/* Workers hold their ranges of the parameters. */
+/* Workers hold their ranges of the layer's own parameters. */
 static void place(nn_layer *l)
 {
     const int64_t range = nn_split_range(l, &l->split);
     for (int i = 0; i < l->params; i++) {
         nn_param *p = l->param[i];
+        if (p->owner != l) {
+            continue;
+        }
         const nn_part part = i == 0 ? nn_split_weights(l, 0, range) : (nn_part){0, 0, range};
         p->range = part.count;
         p->range_dim = part.dim;
@@ -375,7 +378,7 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
     }
     l->split = nn_split_best(l, NN_BATCH);
     if (other) {
-        cut = other->ranges > 0 && other->type == l->type && nn_split_groups(other) == nn_split_groups(l);
+        cut = other->ranges > 0 && other->type == l->type;
         if (cut) {
             l->split = apart && !shares ? nn_split_best(l, other->split.form) : other->split;
         }

@@ -324,12 +324,14 @@ static void test_shared(void **state)
         run(texts[t], "a=both", 4, DM_F32, &b);
         assert_memory_equal(&a, &b, sizeof a);
     }
+    dm_net *net = open_net(filters, "a=features", 4, DM_F32);
+    assert_int_equal(net->params[0]->range, 1); /* three filters of a group cannot be halved */
+    CHECK(dm_net_close(net));
     static const char *const bad[] = {
         "b=features", "s=features",     "a",     "a=", "=batch", "a=batch,a=batch", "a=x", "a=batch,,",
         "a=",         "a=bothfeatures", "l=both"};
     for (int i = 0; i < COUNT(bad); i++) {
         dm_net_options options = DM_NET_OPTIONS_INIT;
-        dm_net *net = NULL;
         options.split = bad[i];
         if (dm_net_open_text(session, inner, NULL, &options, &net) != DM_ERR_ARG) {
             fail_msg("'%s' is accepted", bad[i]);
