@@ -217,8 +217,7 @@ dm_status nn_params_place(nn_net *net, nn_net *share, bool apart)
     dm_status status = share ? borrow(net, share, apart) : DM_OK;
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        p->dealt = net->update != DM_UPDATE_WHOLE && nn_update_may_deal(net, p) &&
-                   (net->update == DM_UPDATE_DEALT || p->count > NN_MOST_FLAT);
+        p->dealt = nn_update_deals(net, p);
     }
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {

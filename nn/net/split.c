@@ -168,7 +168,8 @@ static bool takes_used(const nn_layer *l)
     return is(l, "Convolution") || is(l, "Deconvolution") || is(l, "InnerProduct");
 }
 
-bool nn_update_may_deal(const nn_net *net, const nn_param *p)
+/* May the update of a parameter be dealt out? All layers that use it take nn_param_used. */
+static bool may_deal(const nn_net *net, const nn_param *p)
 {
     bool may = net->phase == NN_TRAIN && p->rounds && (!p->range || p->parts[0] > 1) && p->lr_mult != 0 &&
                dm_workers(net->session) > 1;
@@ -178,11 +179,6 @@ bool nn_update_may_deal(const nn_net *net, const nn_param *p)
         }
     }
     return may;
-}
-
-static bool will_deal(const nn_net *net, const nn_param *p)
-{
-    return net->update == DM_UPDATE_DEALT || (net->update == DM_UPDATE_DEFAULT && p->count > NN_MOST_FLAT);
 }
 
 /* Weights of `parts[1]` parts have copies on `parts[0]` workers each: each slice's gradient goes to who adds up
@@ -208,6 +204,25 @@ static nn_split_cost update_cost(const costing *c, bool dealt)
     return cost;
 }
 
+/* Dealt out to all workers, weights by both travel further than in a sum of those that have copies of them. */
+static bool will_deal(const costing *c)
+{
+    const int update = c->l->net->update;
+    if (update != DM_UPDATE_DEFAULT || c->l->param[0]->count <= NN_MOST_FLAT) {
+        return update == DM_UPDATE_DEALT;
+    }
+    return c->split->form != NN_BOTH || update_cost(c, true).seconds < update_cost(c, false).seconds;
+}
+
+bool nn_update_deals(const nn_net *net, const nn_param *p)
+{
+    if (!may_deal(net, p)) {
+        return false;
+    }
+    const costing c = costing_of(p->owner, &p->owner->split);
+    return will_deal(&c);
+}
+
 nn_split_cost nn_update_estimate(const nn_layer *l, bool dealt)
 {
     const costing c = costing_of(l, &l->split);
@@ -221,7 +236,7 @@ nn_split_cost nn_split_estimate(const nn_layer *l, const nn_split *split)
     const double moved = most_moved(&c);
     const double share = (double)start_of(&c.samples, 1) / (double)c.samples.count *
                          (double)start_of(&c.outputs, 1) / (double)c.outputs.count;
-    nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(l->net, l->param[0]));
+    nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(&c));
     cost.bytes += moved;
     cost.seconds += moved / link_bytes + (1 + back + back * l->down[0]) * share * nn_layer_flops(l) / flops;
     return cost;
