@@ -180,7 +180,7 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     return status;
 }
 
-/* Weights that are dealt out go to all workers before a pass: a row of its own. */
+/* Weights that are dealt out go to all workers that use them before a pass: a row of its own. */
 static dm_status explain_gathering(FILE *to, const nn_net *net, int64_t *sent)
 {
     cost c = {0};
@@ -190,7 +190,7 @@ static dm_status explain_gathering(FILE *to, const nn_net *net, int64_t *sent)
     }
     dm_status status = any ? cost_of(net, nn_params_round, NULL, NULL, &c) : DM_OK;
     if (status == DM_OK && any) {
-        fprintf(to, "%-20s %-16s %-8s %10s", "weights", "to all workers", "dealt", "-");
+        fprintf(to, "%-20s %-16s %-8s %10s", "weights", "gathered", "dealt", "-");
         put_cost(to, &c, true);
         fprintf(to, " %6s %12s %10s %10s %10.2f\n", "-", "-", "-", "-", (double)c.workspace / (1 << 20));
         *sent += c.sent;

@@ -222,7 +222,7 @@ nn_split nn_split_best(const nn_layer *layer, nn_form form);
 /* What the update of a layer's weights costs, dealt out or whole: bytes of its gradient and of weights sent, in
  * a net whose samples are dealt out; the time of the update itself. */
 nn_split_cost nn_update_estimate(const nn_layer *layer, bool dealt);
-/* Is the update of a parameter dealt out? As asked for, or as is faster, where it may be. */
+/* Is the update of a parameter dealt out? */
 bool nn_update_deals(const nn_net *net, const nn_param *param);
 /* Outputs in a range of a layer that is split so. Where there are groups of outputs a range is a part of one,
  * or whole groups; the last may be shorter. */

@@ -187,40 +187,30 @@ static nn_split_cost update_cost(const costing *c, bool dealt)
 {
     const nn_layer *l = c->l;
     const nn_param *w = l->param[0];
-    const int64_t workers = dm_workers(l->net->session), rows = w->shape[0];
-    const double copies = c->split->parts[0], real = (double)dm_dtype_bytes(DM_F32);
-    const double sum = (double)dm_dtype_bytes(dealt ? l->net->type : DM_F32);
-    const double wire = (double)dm_dtype_bytes(l->net->wire ? l->net->wire : DM_F32);
-    const double part = (double)start_of(&c->outputs, 1) / (double)c->outputs.count,
-                 sharers = dealt ? (double)workers : copies;
-    const double updated = dealt ? (double)((rows + workers - 1) / workers) / (double)rows : part;
+    const int64_t copies = c->split->parts[0], column = start_of(&c->outputs, 1);
+    const int64_t rows =
+        c->split->form == NN_BATCH ? w->shape[0] : column; /* of its weights that a worker uses */
+    const double real = (double)dm_dtype_bytes(DM_F32),
+                 sum = dealt ? (double)dm_dtype_bytes(l->net->type) : real,
+                 wire = (double)dm_dtype_bytes(l->net->wire ? l->net->wire : DM_F32);
+    const double part = (double)column / (double)c->outputs.count * (double)w->count;
+    const double updated = dealt ? part * (double)((rows + copies - 1) / copies) / (double)rows : part;
     nn_split_cost cost = {0};
     if (l->net->phase == NN_TRAIN) {
-        cost.bytes =
-            copies > 1 ? (c->samples.each * wire + sum) * part * (double)w->count * (sharers - 1) / sharers : 0;
-        cost.seconds =
-            cost.bytes / link_bytes + UPDATE_PASSES * updated * (double)w->count * real / memory_bytes;
+        cost.bytes = (c->samples.each * wire + sum) * part * (double)(copies - 1) / (double)copies;
+        cost.seconds = cost.bytes / link_bytes + UPDATE_PASSES * updated * real / memory_bytes;
     }
     return cost;
 }
 
-/* Dealt out to all workers, weights by both travel further than in a sum of those that have copies of them. */
-static bool will_deal(const costing *c)
+static bool will_deal(const nn_net *net, const nn_param *p)
 {
-    const int update = c->l->net->update;
-    if (update != DM_UPDATE_DEFAULT || c->l->param[0]->count <= NN_MOST_FLAT) {
-        return update == DM_UPDATE_DEALT;
-    }
-    return c->split->form != NN_BOTH || update_cost(c, true).seconds < update_cost(c, false).seconds;
+    return net->update == DM_UPDATE_DEALT || (net->update == DM_UPDATE_DEFAULT && p->count > NN_MOST_FLAT);
 }
 
 bool nn_update_deals(const nn_net *net, const nn_param *p)
 {
-    if (!may_deal(net, p)) {
-        return false;
-    }
-    const costing c = costing_of(p->owner, &p->owner->split);
-    return will_deal(&c);
+    return will_deal(net, p) && may_deal(net, p);
 }
 
 nn_split_cost nn_update_estimate(const nn_layer *l, bool dealt)
@@ -236,7 +226,7 @@ nn_split_cost nn_split_estimate(const nn_layer *l, const nn_split *split)
     const double moved = most_moved(&c);
     const double share = (double)start_of(&c.samples, 1) / (double)c.samples.count *
                          (double)start_of(&c.outputs, 1) / (double)c.outputs.count;
-    nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(&c));
+    nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(l->net, l->param[0]));
     cost.bytes += moved;
     cost.seconds += moved / link_bytes + (1 + back + back * l->down[0]) * share * nn_layer_flops(l) / flops;
     return cost;
