@@ -104,29 +104,29 @@ int nn_param_shape(const nn_param *p, int64_t shape[DM_MAX_DIMS])
     return ndim;
 }
 
-/* A parameter that workers hold in ranges: indices of a part of the outputs, and those of it that each of the
- * workers that have copies of the part updates, where it is dealt out. */
-static void parts_of(const nn_param *p, const int64_t *shape, int64_t *column, int64_t *block)
+/* The ranges of a parameter that workers hold so, and in *block the indices of a range that each of the workers
+ * that have copies of it updates, where it is dealt out: so each sum into a range is shared by all of them. */
+static nn_deal ranges_of(const nn_param *p, const int64_t *shape, int64_t *block)
 {
-    const nn_deal d = nn_deal_out(shape[p->range_dim], p->range, p->parts[1]);
-    *column = d.each * d.size < d.count ? d.each * d.size : d.count;
-    *block = (*column + p->parts[0] - 1) / p->parts[0];
+    *block = (p->range + p->parts[0] - 1) / p->parts[0];
+    return nn_deal_out(shape[p->range_dim], p->range, p->parts[1]);
 }
 
 static dm_status make_dealt_ranges(const nn_net *net, const nn_param *p, dm_dtype type, int ndim,
                                    const int64_t *shape, dm_array *out)
 {
-    int64_t column = 0, block[DM_MAX_DIMS];
+    int64_t block[DM_MAX_DIMS];
     memcpy(block, shape, (size_t)ndim * sizeof *shape);
-    parts_of(p, shape, &column, &block[p->range_dim]);
-    const int64_t size = block[p->range_dim], count = (shape[p->range_dim] + size - 1) / size;
+    const nn_deal d = ranges_of(p, shape, &block[p->range_dim]);
+    const int64_t size = block[p->range_dim], count = (d.count + size - 1) / size;
     int *map = calloc((size_t)count, sizeof *map);
     if (!map) {
         return nn_no_memory();
     }
-    for (int64_t i = 0; i < count; i++) { /* the part has at most as many blocks that begin in it as workers */
-        const int64_t q = i * size / column, first = (q * column + size - 1) / size;
-        map[i] = (int)((i - first) * p->parts[1] + q);
+    for (int64_t i = 0; i < count;
+         i++) { /* at most as many blocks begin in a range as there are workers for it */
+        const int64_t range = i * size / p->range, first = (range * p->range + size - 1) / size;
+        map[i] = (int)((i - first) * p->parts[1] + range / d.each);
     }
     const dm_layout layout = dm_layout_explicit(ndim, block, map, count);
     dm_status status = dm_array_create(net->session, type, ndim, shape, &layout, out);
@@ -161,14 +161,15 @@ dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
 
 int64_t nn_param_held(const nn_net *net, const nn_param *p, bool part)
 {
-    int64_t shape[DM_MAX_DIMS], column = 1, rows = 1, all = 1;
+    int64_t shape[DM_MAX_DIMS], rows = 1, all = 1;
     const bool dealt = p->dealt && part;
     (void)nn_param_shape(p, shape);
     if (p->range) {
         int64_t block = 0;
-        all = shape[p->range_dim];
-        parts_of(p, shape, &column, &block);
-        rows = dealt ? block : column;
+        const nn_deal d = ranges_of(p, shape, &block);
+        all = d.count;
+        rows = d.each * (dealt ? block : d.size);
+        rows = rows < all ? rows : all;
     } else if (dealt) {
         const int64_t workers = dm_workers(net->session);
         all = shape[0];

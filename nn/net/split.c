@@ -189,7 +189,7 @@ static nn_split_cost update_cost(const costing *c, bool dealt)
     const nn_param *w = l->param[0];
     const int64_t copies = c->split->parts[0], column = start_of(&c->outputs, 1);
     const int64_t rows =
-        c->split->form == NN_BATCH ? w->shape[0] : column; /* of its weights that a worker uses */
+        c->split->form == NN_BATCH ? w->shape[0] : c->outputs.size; /* dealt out to the copies */
     const double real = (double)dm_dtype_bytes(DM_F32),
                  sum = dealt ? (double)dm_dtype_bytes(l->net->type) : real,
                  wire = (double)dm_dtype_bytes(l->net->wire ? l->net->wire : DM_F32);
