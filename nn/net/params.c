@@ -123,8 +123,8 @@ static dm_status make_dealt_ranges(const nn_net *net, const nn_param *p, dm_dtyp
     if (!map) {
         return nn_no_memory();
     }
-    for (int64_t i = 0; i < count;
-         i++) { /* at most as many blocks begin in a range as there are workers for it */
+    /* At most as many blocks begin in a range as there are workers for it. */
+    for (int64_t i = 0; i < count; i++) {
         const int64_t range = i * size / p->range, first = (range * p->range + size - 1) / size;
         map[i] = (int)((i - first) * p->parts[1] + range / d.each);
     }
