@@ -390,9 +390,42 @@ static void test_explain(void **state)
     }
 }
 
+/* Layers that nobody names: large ones as the shortest estimated time says, with many filters over small images
+ * not by batch; small ones by batch. */
+static void test_chosen(void **state)
+{
+    static const char text[] = DATA("dim: 7 dim: 2 dim: 3 dim: 2")
+        CONV("c", "data", "num_output: 700 kernel_size: 1") "layer { name: 'large' type: 'Convolution' bottom: "
+                                                            "'c' top: 'e' convolution_param { num_output: 640 "
+                                                            "kernel_size: 3 pad: 1 weight_filler { type: "
+                                                            "'constant' value: 0.01 } } }\n" END;
+    char *said = NULL, form[16] = "";
+    double ms = -1, other[2] = {-1, -1};
+    dm_net *net = open_net(text, NULL, 4, DM_F32);
+    (void)state;
+    CHECK(dm_net_explain(net, &said));
+    const char *line = strstr(said, "\nlarge: split by ");
+    assert_non_null(line);
+    assert_non_null(strstr(said, "\nc: split by batch, as it is small; "));
+    assert_int_equal(sscanf(line, "\nlarge: split by %15[a-z], as estimated; ", form), 1);
+    assert_int_equal(sscanf(strstr(line, "about "),
+                            "about %*f KiB sent by a worker, %lf ms; by %*s %*f KiB, %lf ms; "
+                            "by %*s %*f KiB, %lf ms\n",
+                            &ms, &other[0], &other[1]),
+                     3);
+    assert_int_equal(strcmp(form, "batch") == 0, worker_count == 1);
+    assert_true(worker_count < 8 || strcmp(form, "both") == 0); /* each has work then */
+    assert_true(ms > 0 && ms <= other[0] && ms <= other[1]);
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_net_backward(net));
+    free(said);
+    CHECK(dm_net_close(net));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_loops),
-                                       cmocka_unit_test(test_shared), cmocka_unit_test(test_explain)};
+                                       cmocka_unit_test(test_shared), cmocka_unit_test(test_explain),
+                                       cmocka_unit_test(test_chosen)};
     return run_on_workers_or_ranks(tests);
 }
