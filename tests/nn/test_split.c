@@ -131,7 +131,7 @@ static void test_same_bits(void **state)
     for (int t = 0; t < NETS; t++) {
         for (int k = 0; k < WAYS; k++) {
             for (int i = 0; i < 6; i++) { /* batch, features, both; and mixed */
-                char split[128], what[160];
+                char split[128], what[256];
                 split_of(nets[t].layers, forms + i % 3, i < 3 ? 1 : 2, split, sizeof split);
                 snprintf(what, sizeof what, "%d workers, %s, net %d, way %d", worker_count, split, t, k);
                 run(nets[t].text, split, ways[k].slices, ways[k].type, known || i > 0 ? &one : &first[t][k]);
