@@ -265,11 +265,10 @@ DM_API const char *dm_net_bottom(const dm_net *net, int i, int k);
 DM_API const char *dm_net_top(const dm_net *net, int i, int k);
 /* Milliseconds of each layer, as dm_net_time: arrays of dm_net_layers numbers. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forward_ms, double *backward_ms);
-/* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer:
- * floating-point operations in products, calls, bytes sent by the worker that sends most, memory of blobs,
- * parameters and workspace.
+/* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer: floating-point
+ * operations in products, calls, bytes sent by the worker that sends most, memory of blobs, parameters and workspace.
  * `?`: calls whose plans depend on arrays that they make. Below it, how each inner product, convolution and
- * deconvolution is split, with estimates for all forms. Nothing runs. */
+ * deconvolution is split, with estimates for all three forms. Nothing runs. */
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
