@@ -6,6 +6,8 @@
 #include "kernels/ewise/map_source.h"
 #include "kernels/ewise/tile_args.h"
 
+_Static_assert(sizeof(dmi_tile_args) <= 4000, "a kernel's parameters have 4 KiB");
+
 typedef struct compiled_job {
     dmi_queue *q;
     const dmi_map *d;
