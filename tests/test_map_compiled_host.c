@@ -174,7 +174,7 @@ static void run_box(rng *r, map_case *c)
     }
 }
 
-static void dense_box(map_case *c, int64_t n, int64_t rows)
+static void dense_box(map_case *c, int64_t n, int64_t rows, int first)
 {
     int out = c->d.program.inputs;
     memset(c->d.stride, 0, sizeof c->d.stride);
@@ -182,8 +182,9 @@ static void dense_box(map_case *c, int64_t n, int64_t rows)
     c->d.ndim = 2;
     c->d.extent[0] = rows;
     c->d.extent[1] = n;
-    for (int s = 0; s <= out; s++) { /* the inputs in turn: a matrix, a row to every row, one of each row */
-        int form = s == out ? 0 : s % 3;
+    for (int s = 0; s <= out;
+         s++) { /* the inputs in turn, from `first` on: a matrix, a row to every row, one of each row */
+        int form = s == out ? 0 : (s + first) % 3;
         c->d.stride[s][0] = form == 1 ? 0 : form == 2 ? 1 : n;
         c->d.stride[s][1] = form == 2 ? 0 : 1;
         c->span[s] = n * rows;
@@ -222,7 +223,7 @@ static void test_programs(void **state)
             c.m.number[box % 3] = dmi_number_of((double)rng_in(&r, -3, 9));
         }
         for (int box = 0; box < 10; box++) {
-            dense_box(&c, 16 * rng_in(&r, 1, 100) + (box == 3 ? 5 : 0), rng_in(&r, 1, 20));
+            dense_box(&c, 16 * rng_in(&r, 1, 100) + (box == 3 ? 5 : 0), rng_in(&r, 1, 20), box);
             run_box(&r, &c);
         }
         for (int box = 0; box < 4 && with_tiles; box++) {

@@ -71,7 +71,7 @@ static void run_case(fixture *f, rng *r, map_case *c, bool exact, const char *wh
     free(compiled);
 }
 
-static void dense_box(map_case *c, int64_t n, int64_t rows)
+static void dense_box(map_case *c, int64_t n, int64_t rows, int first)
 {
     int out = c->d.program.inputs;
     memset(c->d.stride, 0, sizeof c->d.stride);
@@ -79,8 +79,9 @@ static void dense_box(map_case *c, int64_t n, int64_t rows)
     c->d.ndim = 2;
     c->d.extent[0] = rows;
     c->d.extent[1] = n;
-    for (int s = 0; s <= out; s++) { /* the inputs in turn: a matrix, a row to every row, one of each row */
-        int form = s == out ? 0 : s % 3;
+    for (int s = 0; s <= out;
+         s++) { /* the inputs in turn, from `first` on: a matrix, a row to every row, one of each row */
+        int form = s == out ? 0 : (s + first) % 3;
         c->d.stride[s][0] = form == 1 ? 0 : form == 2 ? 1 : n;
         c->d.stride[s][1] = form == 2 ? 0 : 1;
         c->span[s] = n * rows;
@@ -100,7 +101,7 @@ static void run_program(fixture *f, rng *r, map_case *c, bool exact)
         c->m.number[box % 3] = dmi_number_of((double)rng_in(r, -3, 9));
     }
     for (int box = 0; box < 4; box++) {
-        dense_box(c, 16 * rng_in(r, 1, 200) + (box == 3 ? 5 : 0), rng_in(r, 1, 20));
+        dense_box(c, 16 * rng_in(r, 1, 200) + (box == 3 ? 5 : 0), rng_in(r, 1, 20), box);
         run_case(f, r, c, exact, "dense rows");
     }
     map_box(r, c, 8, 3, false);
@@ -154,7 +155,7 @@ static void chain(map_case *c, int adds)
     c->d.dtype[0] = c->d.dtype[1] = DM_F32;
     dmi_map_result(&c->m, v[0], DM_F32);
     c->d.program = c->m.program;
-    dense_box(c, 1000, 3);
+    dense_box(c, 1000, 3, 0);
 }
 
 /* A program that is new is compiled and loaded while its stream is captured. */
