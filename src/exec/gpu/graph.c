@@ -1,16 +1,21 @@
 /* Kernels of a program as graphs. The compute steps of its plan fall into *runs*: within a run no step waits
- * for a transfer that the first step does not wait for. A run whose memory is where it was the time before is
- * captured, and from then on launched as a whole.
+ * for a transfer of this call of the program, or of a few calls before. A run whose memory is where it was the
+ * time before is captured, and from then on launched as a whole. A run ends with a step for which channel 1
+ * waits: transfers there begin beside the run that follows.
  *
- * A launch waits for what any step of the run waits for outside of it. That is work of earlier commands, or the
- * transfers of this one that its first step waits for. None of these waits for this run, so nothing can block.
+ * A launch waits for what any step of the run waits for outside of it: work of earlier commands, transfers that
+ * the lane has waited for before, those that the first step waits for, and those of calls at least RECENT
+ * before its own. None of these waits for this run, so nothing can block (plan/phases.c).
  */
 #include "exec/gpu/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_STEPS = 4, GRAPHS = 64, OFTEN = 32 };
+/* RECENT: calls; a run does not wait for their transfers, which may take their time. A program may come on any
+ * of a few lanes, and with other memory: room is for TIMES as many graphs as it has runs, but for at most
+ * MOST_GRAPHS. */
+enum { LEAST_STEPS = 4, RECENT = 8, GRAPHS = 64, TIMES = 4, MOST_GRAPHS = 2048, OFTEN = 32 };
 
 typedef struct kept_graph {
     uint32_t first;   /* ordinal of the run's first step; 0: nothing here */
@@ -24,7 +29,8 @@ typedef struct kept_graph {
 struct dmi_plan_graphs {
     uint32_t *length; /* [ordinal] of the run that begins with this compute step; 0: none does */
     int next;         /* the one that gives way */
-    kept_graph kept[GRAPHS];
+    int room;
+    kept_graph *kept; /* [room] */
 };
 
 static void drop(kept_graph *k)
@@ -36,9 +42,10 @@ static void drop(kept_graph *k)
 
 static void free_graphs(struct dmi_plan_graphs *g)
 {
-    for (int i = 0; i < GRAPHS; i++) {
+    for (int i = 0; i < g->room; i++) {
         drop(&g->kept[i]);
     }
+    free(g->kept);
     free(g->length);
     free(g);
 }
@@ -49,39 +56,100 @@ static bool can_be_part(const dmi_step *step)
            !dmi_kernel_may_fail(step->kind - DMI_STEP_KERNEL); /* its status has a place of its own in every run */
 }
 
-static void find_runs(const dmi_plan *plan, uint32_t *length)
+/* ends: [ordinal] does channel 1 wait for this compute step? */
+static void find_ends(const dmi_plan *plan, bool *ends)
 {
-    const dmi_step *first = NULL;
     for (int i = 0; i < plan->nstep; i++) {
         const dmi_step *step = &plan->step[i];
+        if (step->lane == DMI_LANE_SEND_1 || step->lane == DMI_LANE_COMPUTE_1) {
+            ends[step->wait[DMI_LANE_COMPUTE]] = true;
+        }
+    }
+}
+
+typedef uint32_t lane_counts[DMI_LANES];
+
+/* Steps that a run may wait for: those that the lane has waited for before it, .. */
+typedef struct allowed {
+    lane_counts waited, run;
+    lane_counts before[RECENT + 1]; /* [calls % (RECENT + 1)] steps before each of the last calls */
+    lane_counts now;
+    int calls;
+} allowed;
+
+/* The next step of the plan; last_call: that of the one before it. */
+static void count_step(allowed *a, const dmi_step *step, int last_call)
+{
+    if (step->call != last_call || a->calls == 0) {
+        memcpy(a->before[++a->calls % (RECENT + 1)], a->now, sizeof a->now);
+    }
+    a->now[step->lane] = step->ordinal;
+}
+
+/* .. those of its first step, and those of calls long before. */
+static void allow(allowed *a, const dmi_step *first)
+{
+    const uint32_t *old = a->before[(a->calls + 1) % (RECENT + 1)];
+    for (int l = 0; l < DMI_LANES; l++) {
+        a->run[l] = DMI_MAX(a->waited[l], first->wait[l]);
+        a->run[l] = DMI_MAX(a->run[l], a->calls > RECENT ? old[l] : 0);
+    }
+}
+
+/* Returns how many runs are long enough for a graph. */
+static int find_runs(const dmi_plan *plan, const bool *ends, uint32_t *length)
+{
+    const dmi_step *first = NULL;
+    allowed a = {.calls = 0};
+    int runs = 0;
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        count_step(&a, step, i > 0 ? plan->step[i - 1].call : 0);
         if (step->lane != DMI_LANE_COMPUTE) {
             continue;
         }
         bool joins = first && can_be_part(step);
         for (int l = 1; l < DMI_LANES; l++) {
-            joins = joins && step->wait[l] <= first->wait[l];
+            joins = joins && step->wait[l] <= a.run[l];
         }
-        if (!joins) {
+        if (!joins || (length[first->ordinal] >= LEAST_STEPS && ends[step->ordinal - 1])) {
             first = can_be_part(step) ? step : NULL;
+            allow(&a, step);
+        }
+        for (int l = 0; l < DMI_LANES; l++) {
+            a.waited[l] = DMI_MAX(a.waited[l], step->wait[l]);
         }
         if (first) {
-            length[first->ordinal]++;
+            runs += ++length[first->ordinal] == LEAST_STEPS;
         }
     }
+    return runs;
 }
 
 static struct dmi_plan_graphs *graphs_of(dmi_plan *plan)
 {
     if (!plan->graphs) {
+        size_t steps = (size_t)plan->lane_steps[DMI_LANE_COMPUTE] + 1;
         struct dmi_plan_graphs *g = calloc(1, sizeof *g);
-        uint32_t *length = calloc((size_t)plan->lane_steps[DMI_LANE_COMPUTE] + 1, sizeof *length);
-        if (!g || !length) {
+        uint32_t *length = calloc(steps, sizeof *length);
+        bool *ends = calloc(steps, sizeof *ends);
+        int runs = 0;
+        if (length && ends) {
+            find_ends(plan, ends);
+            runs = find_runs(plan, ends, length);
+        }
+        free(ends);
+        int room = DMI_MIN(DMI_MAX(TIMES * runs, GRAPHS), MOST_GRAPHS);
+        kept_graph *kept = calloc((size_t)room, sizeof *kept);
+        if (!g || !length || !ends || !kept) {
             free(g);
             free(length);
+            free(kept);
             return NULL;
         }
         g->length = length;
-        find_runs(plan, g->length);
+        g->kept = kept;
+        g->room = room;
         plan->graphs = g;
         plan->graphs_free = free_graphs;
     }
@@ -107,7 +175,7 @@ static bool same_memory(const kept_graph *k, const dmi_instance *inst)
 
 static kept_graph *find(struct dmi_plan_graphs *g, uint32_t first, int lane, const dmi_instance *inst)
 {
-    for (int i = 0; i < GRAPHS; i++) {
+    for (int i = 0; i < g->room; i++) {
         if (g->kept[i].first == first && g->kept[i].lane == lane && same_memory(&g->kept[i], inst)) {
             return &g->kept[i];
         }
@@ -127,7 +195,7 @@ static void remember(struct dmi_plan_graphs *g, uint32_t first, int lane, const 
         }
         drop(k);
         *k = (kept_graph){.first = first, .lane = lane, .memory = memory};
-        g->next = (g->next + 1) % GRAPHS;
+        g->next = (g->next + 1) % g->room;
     }
 }
 
