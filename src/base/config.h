@@ -48,6 +48,10 @@
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
     BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
+    BYTES(                                                                                                     \
+        sum_bucket, "0", 0, INT64_MAX,                                                                         \
+        "programs sum the gradients of layers together, up to so many bytes of a worker's at once; 0: 4M on "  \
+        "GPUs, else none; 1: none")                                                                            \
     BYTES(sort_exchange, "64K", 0, INT64_MAX,                                                                  \
           "rows of at least so many bytes that are split are sorted by all workers, if there are few rows")    \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \

@@ -152,7 +152,7 @@ static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done
         rows.offset += region.count * s->count * elem;
         if (region.count > 0) {
             dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_fold, &k, sizeof k, refs, 2, ready);
-            step->scalar[0] = DMI_SCALAR_S0;
+            step->scalar[0] = s->unscaled ? DMI_SCALAR_ONE : DMI_SCALAR_S0;
             step->scalar[1] = s->keeps ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
             dmi_mark_step(done, step);
         }
@@ -160,7 +160,7 @@ static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done
 }
 
 /* Large sums are beside what comes after them, as those of reductions are. */
-static int channel_of(const dmi_layer_sum *s)
+int dmi_layer_sum_channel(const dmi_layer_sum *s)
 {
     int senders = 0;
     for (int i = 0; i < s->count; i++) {
@@ -226,7 +226,7 @@ static dm_status plan_sum(const dmi_layer_sum *s)
 
 dm_status dmi_plan_layer_sum(const dmi_layer_sum *s)
 {
-    dmi_build_channel(s->b, channel_of(s));
+    dmi_build_channel(s->b, dmi_layer_sum_channel(s));
     dm_status status = plan_sum(s);
     dmi_build_channel(s->b, 0);
     return status;

@@ -119,6 +119,7 @@ typedef struct dmi_profile {
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_chunk;    /* minimum bytes of a chunk of a segment; 0: chosen */
+    int64_t sum_bucket;      /* bytes of sums of layers that a program makes together; 0: chosen; 1: none */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
@@ -245,6 +246,7 @@ typedef struct dmi_builder {
     const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
     int channel;           /* of the steps that come next: on its lanes */
     bool pushed;           /* in this round, a paced push */
+    struct dmi_joint *joint; /* of a program: sums of layers that wait; NULL: none does (ops/common_layer.h) */
     int kernel_work[DMI_CHANNELS]; /* workspace that kernels asked for, from 1; 0: none */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
