@@ -454,7 +454,7 @@ dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *
             if (s->joint) {
                 dmi_joint_made(b, sum.work, first, r);
             } else {
-                status = dmi_plan_layer_sum(&sum);
+                status = dmi_plan_layer_sums(&sum, 1);
             }
         }
     }

@@ -96,7 +96,8 @@ typedef struct dmi_layer_sum {
     bool unscaled;  /* the call has no scale: it is 1 */
     dmi_mark ready; /* they are there */
 } dmi_layer_sum;
-DM_CHECKED dm_status dmi_plan_layer_sum(const dmi_layer_sum *sum);
+/* All are added up before any is sent on: so they do not wait for one another's transfers. */
+DM_CHECKED dm_status dmi_plan_layer_sums(const dmi_layer_sum *sums, int count);
 int dmi_layer_sum_channel(const dmi_layer_sum *sum);
 
 /* --- common_layer_joint.c: sums of a program that are made together. Its planner begins with the first, and

@@ -78,18 +78,18 @@ static int large_of(const dmi_program *p, int array, int64_t *at)
 
 static bucket *find(struct dmi_joint *joint, const bucket *like)
 {
-    bucket *free = NULL;
+    bucket *empty = NULL;
     for (int i = BUCKETS; i-- > 0;) {
         bucket *k = &joint->bucket[i];
         if (!k->first) {
-            free = k;
+            empty = k;
         } else if (k->array == like->array && k->dtype == like->dtype && k->wire == like->wire &&
                    k->even == like->even && k->count == like->count &&
                    memcmp(k->map, like->map, (size_t)k->count * sizeof *k->map) == 0) {
             return k;
         }
     }
-    return free;
+    return empty;
 }
 
 bool dmi_joint_add(dmi_builder *b, const dmi_call *call, int operand, const dmi_layer_sum *sum, int *work)
@@ -181,54 +181,66 @@ static void hand_out(dmi_builder *b, const bucket *k, const dmi_desc *large, int
     (void)dmi_build_kernel(b, DMI_KERNEL_copy, &copy, sizeof copy, refs, 2, NULL);
 }
 
-static dm_status make(dmi_builder *b, bucket *k)
+/* What is to be added up: one result where it lies, or several as an array of their own, *together, on the
+ * workers of the large one. */
+static dm_status sum_of(dmi_builder *b, const bucket *k, dmi_desc *together, dmi_layer_sum *sum)
 {
-    const dmi_desc *large = &b->joint->p->array[k->array].desc,
-                   *out = &b->joint->p->array[k->first->array].desc;
-    dmi_layer_sum sum = {.b = b,
-                         .out = out,
-                         .ref = dmi_ref_operand(k->first->array, DMI_READ),
-                         .count = k->count,
-                         .map = k->map,
-                         .dtype = k->dtype,
-                         .wire = k->wire,
-                         .work = k->work,
-                         .unscaled = true};
-    dm_status status = DM_OK;
-    dmi_desc together;
-    bool several = k->first->next != NULL, here = large->layout->position[b->me] >= 0;
-    int sums = 0;
-    if (!b->failed) {
-        place(b, k);
+    const dmi_program_array *array = b->joint->p->array;
+    const dmi_layout *on = array[k->array].desc.layout, *layout = NULL;
+    *sum = (dmi_layer_sum){.b = b,
+                           .out = &array[k->first->array].desc,
+                           .ref = dmi_ref_operand(k->first->array, DMI_READ),
+                           .count = k->count,
+                           .map = k->map,
+                           .dtype = k->dtype,
+                           .wire = k->wire,
+                           .work = k->work,
+                           .unscaled = true};
+    if (!k->first->next) {
+        return DM_OK;
     }
-    if (several) { /* an array of its own, on the workers of the large one */
-        const dmi_layout *on = large->layout, *layout = NULL;
-        dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
-                                .ndim = 1,
-                                .shape = {k->elements},
-                                .grid = {1},
-                                .replicas = on->replicas,
-                                .session_workers = on->session_workers,
-                                .nworkers = on->nworkers,
-                                .workers = on->workers};
-        status = dmi_build_layout(b, &spec, &layout);
-        if (status != DM_OK) {
-            return status;
-        }
-        together = dmi_desc_whole(large->dtype, layout, 0);
-        sums = dmi_build_work(b, here ? k->elements * dmi_dtype_bytes(large->dtype) : 0);
-        sum.out = &together;
-        sum.ref = dmi_ref_work(sums, DMI_READ);
+    dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
+                            .ndim = 1,
+                            .shape = {k->elements},
+                            .grid = {1},
+                            .replicas = on->replicas,
+                            .session_workers = on->session_workers,
+                            .nworkers = on->nworkers,
+                            .workers = on->workers};
+    dm_status status = dmi_build_layout(b, &spec, &layout);
+    if (status == DM_OK) {
+        *together = dmi_desc_whole(array[k->array].desc.dtype, layout, 0);
+        int64_t bytes = k->elements * dmi_dtype_bytes(together->dtype);
+        sum->out = together;
+        sum->ref = dmi_ref_work(dmi_build_work(b, on->position[b->me] >= 0 ? bytes : 0), DMI_READ);
+    }
+    return status;
+}
+
+/* Buckets at once: small ones at the end do not wait for one another. */
+static dm_status make(dmi_builder *b, bucket *const *k, int count)
+{
+    dmi_layer_sum sum[BUCKETS];
+    dmi_desc together[BUCKETS];
+    dm_status status = DM_OK;
+    for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
+        place(b, k[i]);
+        status = sum_of(b, k[i], &together[i], &sum[i]);
+    }
+    if (status == DM_OK && !b->failed) {
+        dmi_build_phase(b);
+        status = dmi_plan_layer_sums(sum, count);
     }
     dmi_build_phase(b);
-    status = dmi_plan_layer_sum(&sum);
-    if (several && here && status == DM_OK && !b->failed) {
-        dmi_build_phase(b);
-        dmi_build_channel(b, dmi_layer_sum_channel(&sum));
-        hand_out(b, k, large, sums);
-        dmi_build_channel(b, 0);
+    for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
+        const dmi_desc *large = &b->joint->p->array[k[i]->array].desc;
+        if (k[i]->first->next && large->layout->position[b->me] >= 0) {
+            dmi_build_channel(b, dmi_layer_sum_channel(&sum[i]));
+            hand_out(b, k[i], large, sum[i].ref.index);
+        }
+        *k[i] = (bucket){0};
     }
-    *k = (bucket){0};
+    dmi_build_channel(b, 0);
     return status;
 }
 
@@ -249,13 +261,17 @@ static bool touches(const struct dmi_joint *joint, const bucket *k, const dmi_ca
 
 dm_status dmi_joint_make(dmi_builder *b, const dmi_call *next)
 {
-    dm_status status = DM_OK;
-    for (int i = 0; b->joint && i < BUCKETS && status == DM_OK && !b->failed; i++) {
+    bucket *due[BUCKETS];
+    int count = 0;
+    bool all = !next;
+    for (int i = 0; b->joint && i < BUCKETS && !all; i++) { /* mostly the backward pass has ended */
+        all = touches(b->joint, &b->joint->bucket[i], next);
+    }
+    for (int i = 0; b->joint && i < BUCKETS; i++) {
         bucket *k = &b->joint->bucket[i];
-        bool full = k->elements * dmi_dtype_bytes(k->dtype) >= b->joint->most;
-        if (k->first && (full || !next || touches(b->joint, k, next))) {
-            status = make(b, k);
+        if (k->first && (all || k->elements * dmi_dtype_bytes(k->dtype) >= b->joint->most)) {
+            due[count++] = k;
         }
     }
-    return status;
+    return count > 0 && !b->failed ? make(b, due, count) : DM_OK;
 }
