@@ -26,9 +26,9 @@ void dmi_build_phase(dmi_builder *b)
     memset(b->kernel_work, 0, sizeof b->kernel_work); /* the next ones' lives as long as their phase */
 }
 
-/* BESIDE: phases of a program in which memory that channel 1 has used is given to nothing else. What got it at
- * once would wait for transfers that are to run beside it. MOST_AREAS: of workspaces side by side in one place
- * that are known one by one. */
+/* BESIDE: phases of a program on GPUs in which memory that channel 1 has used is given to nothing else. What
+ * got it at once would wait for transfers that are to run beside it. MOST_AREAS: of workspaces side by side in
+ * one place that are known one by one. */
 enum { BESIDE = 16, MOST_AREAS = 256 };
 
 static int end_of_phase(const dmi_builder *b, int phase)
@@ -65,7 +65,7 @@ static void find_lifetimes(const dmi_builder *b, dmi_workspace *work)
     for (int phase = 0, i = 0; phase <= b->phases; phase++) {
         for (; i < end_of_phase(b, phase); i++) {
             const dmi_step *step = &plan->step[i];
-            bool beside = plan->repeats && dmi_lane_channel(step->lane) == 1;
+            bool beside = plan->repeats && b->profile->gpu && dmi_lane_channel(step->lane) == 1;
             for (int r = 0; r < step->nref; r++) {
                 if (step->ref[r].kind == DMI_REF_WORK) {
                     dmi_workspace *w = &work[step->ref[r].index];
