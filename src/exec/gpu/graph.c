@@ -6,6 +6,8 @@
  * A launch waits for what any step of the run waits for outside of it: work of earlier commands, transfers that
  * the lane has waited for before, those that the first step waits for, and those of calls at least RECENT
  * before its own. None of these waits for this run, so nothing can block (plan/phases.c).
+ *
+ * In the plan of a program that runs on its device alone (plan/on_device.h) transfers are steps of the graph.
  */
 #include "exec/gpu/parts.h"
 
@@ -28,6 +30,7 @@ typedef struct kept_graph {
 
 struct dmi_plan_graphs {
     uint32_t *length; /* [ordinal] of the run that begins with this compute step; 0: none does */
+    bool *warm; /* [ordinal] what this step calls is loaded; of steps that are in no graph, in a section */
     int next;         /* the one that gives way */
     int room;
     kept_graph *kept; /* [room] */
@@ -47,11 +50,15 @@ static void free_graphs(struct dmi_plan_graphs *g)
     }
     free(g->kept);
     free(g->length);
+    free(g->warm);
     free(g);
 }
 
 static bool can_be_part(const dmi_step *step)
 {
+    if (step->kind == DMI_STEP_EXCHANGE) {
+        return true;
+    }
     return !(dmi_step_kernel(step)->traits & (DMI_TRAIT_HOST | DMI_TRAIT_WAITS)) && !step->advances &&
            !dmi_kernel_may_fail(step->kind - DMI_STEP_KERNEL); /* its status has a place of its own in every run */
 }
@@ -112,6 +119,8 @@ static int find_runs(const dmi_plan *plan, const bool *ends, uint32_t *length)
         for (int l = 1; l < DMI_LANES; l++) {
             joins = joins && step->wait[l] <= a.run[l];
         }
+        const dmi_on_device *d = plan->on_device;
+        joins = joins && !(d && (step->ordinal == d->first || step->ordinal == d->last + 1));
         if (!joins || (length[first->ordinal] >= LEAST_STEPS && ends[step->ordinal - 1])) {
             first = can_be_part(step) ? step : NULL;
             allow(&a, step);
@@ -132,7 +141,7 @@ static struct dmi_plan_graphs *graphs_of(dmi_plan *plan)
         size_t steps = (size_t)plan->lane_steps[DMI_LANE_COMPUTE] + 1;
         struct dmi_plan_graphs *g = calloc(1, sizeof *g);
         uint32_t *length = calloc(steps, sizeof *length);
-        bool *ends = calloc(steps, sizeof *ends);
+        bool *ends = calloc(steps, sizeof *ends), *warm = calloc(steps, sizeof *warm);
         int runs = 0;
         if (length && ends) {
             find_ends(plan, ends);
@@ -141,13 +150,15 @@ static struct dmi_plan_graphs *graphs_of(dmi_plan *plan)
         free(ends);
         int room = DMI_MIN(DMI_MAX(TIMES * runs, GRAPHS), MOST_GRAPHS);
         kept_graph *kept = calloc((size_t)room, sizeof *kept);
-        if (!g || !length || !ends || !kept) {
+        if (!g || !length || !ends || !warm || !kept) {
             free(g);
             free(length);
+            free(warm);
             free(kept);
             return NULL;
         }
         g->length = length;
+        g->warm = warm;
         g->kept = kept;
         g->room = room;
         plan->graphs = g;
@@ -199,8 +210,7 @@ static void remember(struct dmi_plan_graphs *g, uint32_t first, int lane, const 
     }
 }
 
-/* What the run waits for, but for its own steps. */
-static dmi_stamp waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t length)
+dmi_stamp dmi_gpu_waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t length)
 {
     dmi_stamp wait = {{0}};
     for (uint32_t i = 0; i < length; i++) {
@@ -215,7 +225,8 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
     dmi_gpu *g = e->gpu;
     for (uint32_t i = 0; i < length; i++) { /* a capture could not make run tables */
         dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], at + i);
-        if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS) {
+        const dmi_kernel *kernel = dmi_step_kernel(w->step);
+        if (kernel && kernel->traits & DMI_TRAIT_RUNS) {
             (void)dmi_gpu_runs(e, w, w->step->desc);
         }
     }
@@ -239,19 +250,106 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
     }
 }
 
+/* May the run be a graph now? */
+static bool may_be_graph(dmi_engine *e, int lane, const dmi_instance *inst, uint64_t at, uint32_t length)
+{
+    if (length < LEAST_STEPS || e->timed || e->config.capture || e->config.fault ||
+        atomic_load(&inst->failed)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < length; i++) {
+        const dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], at + i);
+        if (w->step->kind != DMI_STEP_EXCHANGE && !dmi_gpu_has_memory(w)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* After so many launches it is captured once more. */
+static void make_graph(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_graph *k)
+{
+    if (k->launches < OFTEN && ++k->launches == OFTEN) {
+        dmi_cu_graph_destroy(k->graph);
+        k->graph = NULL;
+    }
+    if (!k->graph) {
+        capture(e, lane, at, length, k);
+    }
+}
+
+uint32_t dmi_gpu_run_length(const dmi_queued_step *w)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    return g && g->length[w->step->ordinal] > 0 ? g->length[w->step->ordinal] : 1;
+}
+
+/* The step is captured and thrown away: what it calls is compiled and loaded then. */
+static void warm_up(dmi_engine *e, int lane, dmi_queued_step *w)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    kept_graph k = {0};
+    bool works =
+        g && w->step->kind != DMI_STEP_EXCHANGE && !atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w);
+    if (works && !g->warm[w->step->ordinal]) {
+        uint64_t at = e->gpu->issued[lane];
+        while (dmi_lane_slot(&e->lane[lane], at) != w) {
+            at++;
+        }
+        g->warm[w->step->ordinal] = true;
+        capture(e, lane, at, 1, &k);
+        dmi_cu_graph_destroy(k.graph);
+    }
+}
+
+void dmi_gpu_prepare_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    uint32_t length = dmi_gpu_run_length(w);
+    if (g && may_be_graph(e, lane, w->inst, at, length)) {
+        kept_graph *k = find(g, w->step->ordinal, lane, w->inst);
+        if (!k) {
+            remember(g, w->step->ordinal, lane, w->inst);
+            k = find(g, w->step->ordinal, lane, w->inst);
+        }
+        if (k && !k->refused) {
+            dmi_graph *before = k->graph;
+            make_graph(e, lane, at, length, k);
+            if (k->graph && k->graph != before &&
+                dmi_cu_graph_upload(k->graph, e->gpu->stream[lane]) != DM_OK) {
+                dmi_log(DMI_LOG_INFO, "%s", dmi_error_text());
+            }
+        }
+        if (k && k->graph) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < length; i++) {
+        warm_up(e, lane, dmi_lane_slot(&e->lane[lane], at + i));
+    }
+}
+
+int dmi_gpu_launch_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    uint32_t length = dmi_gpu_run_length(w);
+    kept_graph *k =
+        g && may_be_graph(e, lane, w->inst, at, length) ? find(g, w->step->ordinal, lane, w->inst) : NULL;
+    if (!k || !k->graph) {
+        return 0;
+    }
+    atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+    dmi_gpu_failed(e, w, dmi_cu_graph_launch(k->graph, e->gpu->stream[lane]));
+    return (int)length;
+}
+
 int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end)
 {
     dmi_instance *inst = w->inst;
     struct dmi_plan_graphs *g = graphs_of(inst->plan);
     uint32_t length = g ? g->length[w->step->ordinal] : 0;
-    if (length < LEAST_STEPS || at + length > end || e->timed || e->config.capture || e->config.fault ||
-        atomic_load(&inst->failed)) {
+    if (at + length > end || !may_be_graph(e, lane, inst, at, length)) {
         return 0;
-    }
-    for (uint32_t i = 0; i < length; i++) {
-        if (!dmi_gpu_has_memory(dmi_lane_slot(&e->lane[lane], at + i))) {
-            return 0;
-        }
     }
     kept_graph *k = find(g, w->step->ordinal, lane, inst);
     if (!k) {
@@ -261,17 +359,11 @@ int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at
     if (k->refused) {
         return 0;
     }
-    dmi_stamp wait = waits_of(e, lane, at, length);
+    dmi_stamp wait = dmi_gpu_waits_of(e, lane, at, length);
     if (!dmi_gpu_issued(e, &wait)) {
         return -1;
     }
-    if (k->launches < OFTEN && ++k->launches == OFTEN) {
-        dmi_cu_graph_destroy(k->graph);
-        k->graph = NULL;
-    }
-    if (!k->graph) {
-        capture(e, lane, at, length, k);
-    }
+    make_graph(e, lane, at, length, k);
     if (!k->graph) {
         return 0;
     }
