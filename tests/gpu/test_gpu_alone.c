@@ -335,6 +335,48 @@ static void test_failure(void **state)
     right(dm_finalize(s, &alive));
 }
 
+/* Of two checks between transfers the second fails, and is named. */
+static void test_second_failure(void **state)
+{
+    dm_session *s;
+    dm_array x, sum, there;
+    dm_program program;
+    double value;
+    int64_t alive;
+    const int64_t n = 30;
+    (void)state;
+    if (gpus_or_skip() < 2) {
+        puts("one GPU, skipped");
+        skip();
+    }
+    right(open_session(",program_device=on", &s));
+    dm_layout rows = dm_layout_split(s, 0), first = dm_layout_single(0), second = dm_layout_single(1);
+    right(dm_array_create(s, DM_F64, 1, &n, &rows, &x));
+    right(dm_array_create(s, DM_F64, 0, NULL, &first, &sum));
+    right(dm_array_create(s, DM_F64, 0, NULL, &second, &there));
+    right(dm_program_begin(s));
+    right(dm_sum(s, x, (int[]){0}, 1, 1, 0, sum));
+    right(dm_require_range(s, sum, 0, 1000));
+    right(dm_require_range(s, sum, 0, 40));
+    right(dm_copy(s, sum, there));
+    right(dm_program_end(s, &program));
+    explain_run(s, program, "on the devices alone: yes");
+    for (int round = 0; round < 3; round++) {
+        right(dm_fill(s, x, 1));
+        right(dm_program_run(s, program, 2, 0, NULL));
+        right(dm_read(s, there, &value));
+        assert_true(value == (double)n);
+        right(dm_fill(s, x, 2));
+        right(dm_program_run(s, program, 2, 0, NULL));
+        assert_int_equal(dm_sync(s), DM_ERR_VALUE);
+        if (!strstr(dm_error_message(), "its call 3 of 4, require_range")) {
+            fail_msg("%s", dm_error_message());
+        }
+        assert_int_equal(dm_read(s, there, &value), DM_ERR_POISONED);
+    }
+    right(dm_finalize(s, &alive));
+}
+
 static void test_cancel(void **state)
 {
     dm_session *s;
@@ -424,6 +466,7 @@ int main(void)
     /* first what forks: a process that has asked CUDA for its devices has none in its children */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless), cmocka_unit_test(test_bits),
                                        cmocka_unit_test(test_ahead),   cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_failure), cmocka_unit_test(test_cancel)};
+                                       cmocka_unit_test(test_failure), cmocka_unit_test(test_second_failure),
+                                       cmocka_unit_test(test_cancel)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,10 +263,12 @@ static void launch_section(dmi_engine *e, int lane, uint64_t at, uint32_t length
         dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], i);
         int run = dmi_gpu_launch_run(e, lane, w, i);
         if (run == 0) {
+            e->gpu->issued[lane] = i; /* the place of the step's status word */
             (void)dmi_gpu_issue_compute(e, lane, w);
         }
         i += run ? (uint64_t)run : 1;
     }
+    e->gpu->issued[lane] = at; /* the caller counts them */
     e->gpu->launching = false;
 }
 
