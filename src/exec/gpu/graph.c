@@ -143,6 +143,7 @@ static struct dmi_plan_graphs *graphs_of(dmi_plan *plan)
         uint32_t *length = calloc(steps, sizeof *length);
         bool *ends = calloc(steps, sizeof *ends), *warm = calloc(steps, sizeof *warm);
         int runs = 0;
+        const bool room_for_ends = ends != NULL;
         if (length && ends) {
             find_ends(plan, ends);
             runs = find_runs(plan, ends, length);
@@ -150,7 +151,7 @@ static struct dmi_plan_graphs *graphs_of(dmi_plan *plan)
         free(ends);
         int room = DMI_MIN(DMI_MAX(TIMES * runs, GRAPHS), MOST_GRAPHS);
         kept_graph *kept = calloc((size_t)room, sizeof *kept);
-        if (!g || !length || !ends || !warm || !kept) {
+        if (!g || !length || !room_for_ends || !warm || !kept) {
             free(g);
             free(length);
             free(warm);
