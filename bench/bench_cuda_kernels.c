@@ -1,7 +1,7 @@
 /* Rates of the CUDA kernels: bytes read and written a second, beside the driver's copy on the device; products
  * in operations a second. Medians of some runs, timed on the device. bench_cuda_kernels [GiB of an f32 matrix,
- * default 4] [programs|sums|layers|order]: those of elementwise programs, or of sums and fills, or of layers,
- * or of scans and sorting, alone */
+ * default 4] [ewise|programs|sums|layers|order]: those of single elementwise functions, or of programs, or of
+ * sums and fills, or of layers, or of scans and sorting, alone */
 #include "cuda_kernels/cuda_bench.h"
 
 #include <inttypes.h>
@@ -112,6 +112,10 @@ int main(int argc, char **argv)
     printf("f32 %" PRId64 " x %" PRId64 ", %.2f GiB\n", t.rows, t.cols,
            (double)(t.rows * t.cols) / 268435456.0);
     t.copy_rate = cuda_bench_report(&t, "the driver's copy", 8.0 * (double)t.rows * (double)t.cols, run_driver);
+    if (argc > 2 && strcmp(argv[2], "ewise") == 0) {
+        cuda_bench_ewises(&t);
+        return 0;
+    }
     if (argc > 2 && strcmp(argv[2], "programs") == 0) {
         cuda_bench_programs(&t);
         return 0;

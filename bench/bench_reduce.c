@@ -1,6 +1,7 @@
 /* Sums of a row a worker into copies at all of them, one after another, as gradients are; and copies of parts
- * to all of them. One line of JSON a size, as bench/peers prints them. bench_reduce SAMPLES MIB...    f32; MIB:
- * size of the result. Settings from the environment (DMATH_...) The status is 1 if a result is wrong. */
+ * to all of them; and sums in a program. One line of JSON a size, as bench/peers prints them. bench_reduce
+ * SAMPLES MIB... f32; MIB: size of the result, 0.0625 for 64 KiB. Settings from the environment (DMATH_...) The
+ * status is 1 if a result is wrong. */
 #include "bench_time.h"
 
 #include <dmath/dmath.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SAMPLES = 1001, WINDOW = 512, WINDOWS = 5 };
+enum { MOST_SAMPLES = 1001, WINDOW = 512, WINDOWS = 5, PROGRAM_SUMS = 20 };
 
 static void check(dm_status status)
 {
@@ -24,18 +25,28 @@ typedef struct job {
     dm_session *s;
     int64_t n;
     dm_array x, part, out; /* (workers, n) by rows; n in parts; n everywhere */
+    dm_program sums;       /* PROGRAM_SUMS sums */
 } job;
 
-enum { ALL_REDUCE, ACCUMULATE, ALL_GATHER, CASES };
-static const char *const names[CASES] = {"all_reduce", "all_reduce_accumulate", "all_gather"};
+enum { ALL_REDUCE, ACCUMULATE, ALL_GATHER, IN_PROGRAM, CASES };
+static const char *const names[CASES] = {"all_reduce", "all_reduce_accumulate", "all_gather",
+                                         "all_reduce_in_program"};
+
+static void sum(const job *j, bool accumulate)
+{
+    check(dm_sum(j->s, j->x, (int[]){0}, 1, 1, accumulate, j->out));
+}
 
 static void run(const job *j, int which, int times)
 {
-    for (int i = 0; i < times; i++) {
+    if (which == IN_PROGRAM) {
+        check(dm_program_run(j->s, j->sums, times, 0, NULL));
+    }
+    for (int i = 0; i < times && which != IN_PROGRAM; i++) {
         if (which == ALL_GATHER) {
             check(dm_copy(j->s, j->part, j->out));
         } else {
-            check(dm_sum(j->s, j->x, (int[]){0}, 1, 1, which == ACCUMULATE, j->out));
+            sum(j, which == ACCUMULATE);
         }
     }
     check(dm_sync(j->s));
@@ -91,10 +102,10 @@ static double quartile_range(const double *sorted, int n)
     return n < 4 ? 0 : sorted[n - 1 - n / 4] - sorted[n / 4];
 }
 
-static bool measure(const job *j, int which, long long mib, int samples)
+static bool measure(const job *j, int which, double mib, int samples)
 {
     static double row[MOST_SAMPLES], alone[MOST_SAMPLES];
-    int workers = dm_workers(j->s);
+    int workers = dm_workers(j->s), sums = which == IN_PROGRAM ? PROGRAM_SUMS : 1;
     double error = differs(j, which), begin;
     run(j, which, 3);
     begin = now_ms();
@@ -104,12 +115,12 @@ static bool measure(const job *j, int which, long long mib, int samples)
     for (int i = 0; i < samples; i++) {
         begin = now_ms();
         run(j, which, times);
-        row[i] = (now_ms() - begin) / times;
+        row[i] = (now_ms() - begin) / times / sums;
     }
     for (int i = 0; i < samples; i++) {
         begin = now_ms();
         run(j, which, 1);
-        alone[i] = now_ms() - begin;
+        alone[i] = (now_ms() - begin) / sums;
     }
     qsort(row, (size_t)samples, sizeof *row, by_value);
     qsort(alone, (size_t)samples, sizeof *alone, by_value);
@@ -120,7 +131,7 @@ static bool measure(const job *j, int which, long long mib, int samples)
     }
     /* of a worker's links, each way: what the rate would be that moves the least bytes in this time */
     double least = (double)j->n * 4 * (workers - 1) / workers * (which == ALL_GATHER ? 1 : 2);
-    printf("{\"peer\":\"dmath\",\"case\":\"%s\",\"dtype\":\"f32\",\"n\":%lld,\"gpus\":%d,\"ms_median\":%.5f,"
+    printf("{\"peer\":\"dmath\",\"case\":\"%s\",\"dtype\":\"f32\",\"n\":%g,\"gpus\":%d,\"ms_median\":%.5f,"
            "\"ms_min\":%.5f,\"iqr\":%.5f,\"alone_ms\":%.5f,\"checked\":%s,\"largest_error\":%s,\"samples\":%d,"
            "\"link_gbps\":%.1f}\n",
            names[which], mib, workers, row[samples / 2], row[0], quartile_range(row, samples),
@@ -141,10 +152,10 @@ int main(int argc, char **argv)
     check(dm_init(NULL, &j.s));
     dm_layout rows = dm_layout_rows(j.s), split = dm_layout_split(j.s, 0), all = dm_layout_replicated(j.s);
     for (int i = 2; i < argc; i++) {
-        long long mib = atoll(argv[i]);
-        j.n = mib << 18;
+        double mib = atof(argv[i]);
+        j.n = (int64_t)(mib * (1 << 18));
         if (j.n < WINDOW) {
-            fprintf(stderr, "bench_reduce: %s: at least 1 MiB\n", argv[i]);
+            fprintf(stderr, "bench_reduce: %s: at least 0.002 MiB\n", argv[i]);
             return 2;
         }
         check(dm_array_create(j.s, DM_F32, 2, (int64_t[]){dm_workers(j.s), j.n}, &rows, &j.x));
@@ -152,9 +163,15 @@ int main(int argc, char **argv)
         check(dm_array_create(j.s, DM_F32, 1, &j.n, &all, &j.out));
         check(dm_fill_uniform(j.s, j.x, -1, 1, 5));
         check(dm_fill_uniform(j.s, j.part, -1, 1, 6));
+        check(dm_program_begin(j.s));
+        for (int k = 0; k < PROGRAM_SUMS; k++) {
+            sum(&j, false);
+        }
+        check(dm_program_end(j.s, &j.sums));
         for (int which = 0; which < CASES; which++) {
             right = measure(&j, which, mib, samples) && right;
         }
+        check(dm_program_destroy(j.s, j.sums));
         check(dm_array_destroy(j.s, j.x));
         check(dm_array_destroy(j.s, j.part));
         check(dm_array_destroy(j.s, j.out));

@@ -82,4 +82,12 @@ typedef struct dmi_sim_report {
  * endpoints. */
 DM_CHECKED dm_status dmi_simulate(const dmi_sim_program *program, dmi_sim_report *report);
 
+/* The first call, of the op `program`, as its workers run it on their devices alone (plan/on_device.h), so many
+ * times in a row: is each step behind what it waits for, does every payload have a place of its own and is it
+ * taken before the next one comes there, and do all runs end in every order of the workers? In order on each
+ * worker, as a device with one queue takes its steps. *fits: the program can run so. `change` changes the plans
+ * that run. */
+DM_CHECKED dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fits,
+                                        dmi_sim_report *report);
+
 #endif

@@ -84,6 +84,29 @@ static inline void map_box(rng *r, map_case *c, int ndim, int64_t longest, bool 
     }
 }
 
+/* The inputs in turn: turned, a matrix, turned, a row to every row; planes of them. aligned: rows begin at
+ * multiples of 16 elements. */
+static inline void map_turned_box(rng *r, map_case *c, bool aligned)
+{
+    const int64_t group = aligned ? 16 : 1, out = c->d.program.inputs;
+    const int64_t planes = rng_in(r, 1, 3), rows = rng_in(r, 16, 90), n = rng_in(r, 16, 150);
+    memset(c->d.stride, 0, sizeof c->d.stride);
+    c->d.ndim = 3;
+    c->d.extent[0] = planes;
+    c->d.extent[1] = rows;
+    c->d.extent[2] = n;
+    for (int s = 0; s <= out; s++) {
+        const bool turned = s < out && s % 2 == 0, row = s < out && s % 4 == 3;
+        const int64_t pitch = ((turned ? rows : n) + group - 1) / group * group + group * rng_in(r, 0, 1);
+        const int64_t plane = pitch * (turned ? n : rows);
+        c->d.offset[s] = aligned ? group * rng_in(r, 0, 1) : rng_in(r, 0, 3);
+        c->d.stride[s][0] = row ? 0 : plane;
+        c->d.stride[s][1] = turned ? 1 : row ? 0 : pitch;
+        c->d.stride[s][2] = turned ? pitch : 1;
+        c->span[s] = c->d.offset[s] + plane * planes;
+    }
+}
+
 static inline void map_case_random(rng *r, map_case *c, int depth, bool any)
 {
     static const double number[] = {0, 1, -1, 2, -3, 7};

@@ -1,6 +1,6 @@
 /* The source of elementwise programs and the boxes that their kernels get, without a GPU: the C++ compiler
- * compiles the source for the host, with stand-ins for what CUDA has, and threads run one after another.
- * Against the CPU's kernel. */
+ * compiles the source for the host, with stand-ins for what CUDA has, and threads run one after another, or,
+ * where they meet at barriers, as threads of the host. Against the CPU's kernel. */
 #include "map_cases.h"
 
 #ifdef DMATH_WITH_CUDA
@@ -17,35 +17,40 @@ int main(void)
 #include <dlfcn.h>
 #include <unistd.h>
 
-typedef void host_run(int groups, unsigned blocks, const dmi_map_args *args);
-static host_run *current;
+enum { PLAIN, TILES };
+typedef void host_run(int groups, unsigned blocks, const void *args);
+static host_run *current[2]; /* of a plain source, and of one for tiles; NULL: there is none */
 
-bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, int64_t bytes, dmi_map_kernels *out)
+bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, bool tiles, int64_t bytes, dmi_map_kernels *out)
 {
-    static int name[2];
+    static int name[2][2];
     (void)q, (void)d, (void)bytes;
-    *out = (dmi_map_kernels){&name[0], &name[1]};
-    return true;
+    *out = (dmi_map_kernels){&name[tiles][0], &name[tiles][1]};
+    return current[tiles] != NULL;
 }
 
-static bool is_groups; /* whether the kernel launched is the one for groups */
-static int64_t launches[2];
+static int64_t launches[2][2]; /* [tiles][groups] */
 
 void dmi_cuda_map_launch(dmi_queue *q, void *kernel, unsigned blocks, void *args)
 {
-    dmi_map_kernels k;
-    (void)dmi_cuda_map_kernels(q, NULL, 0, &k);
-    is_groups = kernel == k.groups;
-    launches[is_groups]++;
-    current(is_groups, blocks, args);
+    dmi_map_kernels plain, tiles;
+    (void)dmi_cuda_map_kernels(q, NULL, false, 0, &plain);
+    (void)dmi_cuda_map_kernels(q, NULL, true, 0, &tiles);
+    bool is_tiles = kernel == tiles.groups || kernel == tiles.items,
+         is_groups = kernel == plain.groups || kernel == tiles.groups;
+    launches[is_tiles][is_groups]++;
+    current[is_tiles](is_groups, blocks, args);
 }
 
 /* Conversions of f16 are instructions of a GPU: cases have none. */
 static const char before[] =
-    "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n"
+    "#include <math.h>\n#include <pthread.h>\n#include <stdint.h>\n#include <string.h>\n#include "
+    "<thread>\n#include <vector>\n"
+    "#define __shared__ static\n#define __syncthreads() (void)pthread_barrier_wait(&barrier)\n"
+    "static pthread_barrier_t barrier;\n"
     "#define __device__\n#define __global__\n#define __forceinline__ inline\n#define __noinline__\n"
     "#define __launch_bounds__(n)\n#define __grid_constant__\n#define asm(...)\n"
-    "static struct { unsigned x; } blockIdx, threadIdx;\n"
+    "static thread_local struct { unsigned x; } blockIdx, threadIdx;\n"
     "template <typename T, typename F> static T bits(F v) { T r; memcpy(&r, &v, sizeof r); return r; }\n"
     "#define __double_as_longlong(v) bits<long long>((double)(v))\n"
     "#define __longlong_as_double(v) bits<double>((long long)(v))\n"
@@ -68,11 +73,25 @@ static const char before[] =
     "static double __dmul_rn(double a, double b) { return a * b; }\n"
     "static float __fadd_rn(float a, float b) { return a + b; }\n"
     "static float __fsub_rn(float a, float b) { return a - b; }\n"
-    "static float __fmul_rn(float a, float b) { return a * b; }\n";
-static const char after[] = "extern \"C\" void host_run(int groups, unsigned blocks, const dmi_map_args *p)\n"
-                            "{ for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
-                            "  for (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++)\n"
-                            "  { if (groups) dmath_map_groups(*p); else dmath_map_items(*p); } }\n";
+    "static float __fmul_rn(float a, float b) { return a * b; }\n"
+    "#define __fmaf_rn fmaf\n#define __int_as_float(v) bits<float>((int)(v))\n";
+static const char after_plain[] =
+    "extern \"C\" void host_run(int groups, unsigned blocks, const dmi_map_args *p)\n"
+    "{ for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
+    "  for (threadIdx.x = 0; threadIdx.x < 256; threadIdx.x++)\n"
+    "  { if (groups) dmath_map_groups(*p); else dmath_map_items(*p); } }\n";
+static const char after_tiles[] =
+    "extern \"C\" void host_run(int groups, unsigned blocks, const dmi_tile_args *p)\n"
+    "{ std::vector<std::thread> all;\n"
+    "  pthread_barrier_init(&barrier, NULL, 256);\n"
+    "  for (unsigned thread = 0; thread < 256; thread++)\n"
+    "    all.emplace_back([=] { threadIdx.x = thread;\n"
+    "      for (unsigned block = 0; block < blocks; block++) {\n"
+    "        blockIdx.x = block;\n"
+    "        if (groups) dmath_tiles_of_groups(*p); else dmath_tiles_of_items(*p);\n"
+    "        __syncthreads(); } });\n"
+    "  for (std::thread &t : all) t.join();\n"
+    "  pthread_barrier_destroy(&barrier); }\n";
 
 static bool is_half(int dtype)
 {
@@ -92,23 +111,25 @@ static bool suits(const dmi_map *d)
 }
 
 /* NULL: there is no C++ compiler. */
-static void *compile(const dmi_map *d, const char *folder)
+static void *compile(const dmi_map *d, bool tiles, const char *folder)
 {
     char path[200], command[700];
-    char *source = dmi_map_source(d);
+    const char *name = tiles ? "tiles" : "map"; /* a library that is open is found by its name */
+    char *source = tiles ? dmi_map_tile_source(d) : dmi_map_source(d);
     assert_non_null(source);
     snprintf(path, sizeof path, "%s/map.cc", folder);
     FILE *to = fopen(path, "w");
     assert_non_null(to);
-    fprintf(to, "%s%s%s", before, source, after);
+    fprintf(to, "%s%s%s", before, source, tiles ? after_tiles : after_plain);
     fclose(to);
     free(source);
-    snprintf(command, sizeof command, "c++ -std=c++17 -w -O0 -ffp-contract=off -fPIC -shared -o %s/map.so %s",
-             folder, path);
+    snprintf(command, sizeof command,
+             "c++ -std=c++17 -w -O0 -ffp-contract=off -pthread -fPIC -shared -o %s/%s.so %s", folder, name,
+             path);
     void *library = NULL;
     if (system("c++ --version >/dev/null 2>&1") == 0) {
         assert_int_equal(system(command), 0);
-        snprintf(path, sizeof path, "%s/map.so", folder);
+        snprintf(path, sizeof path, "%s/%s.so", folder, name);
         library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         assert_non_null(library);
         unlink(path);
@@ -153,7 +174,7 @@ static void run_box(rng *r, map_case *c)
     }
 }
 
-static void dense_box(map_case *c, int64_t n, int64_t rows)
+static void dense_box(map_case *c, int64_t n, int64_t rows, int first)
 {
     int out = c->d.program.inputs;
     memset(c->d.stride, 0, sizeof c->d.stride);
@@ -161,8 +182,9 @@ static void dense_box(map_case *c, int64_t n, int64_t rows)
     c->d.ndim = 2;
     c->d.extent[0] = rows;
     c->d.extent[1] = n;
-    for (int s = 0; s <= out; s++) { /* the inputs in turn: a matrix, a row to every row, one of each row */
-        int form = s == out ? 0 : s % 3;
+    for (int s = 0; s <= out;
+         s++) { /* the inputs in turn, from `first` on: a matrix, a row to every row, one of each row */
+        int form = s == out ? 0 : (s + first) % 3;
         c->d.stride[s][0] = form == 1 ? 0 : form == 2 ? 1 : n;
         c->d.stride[s][1] = form == 2 ? 0 : 1;
         c->span[s] = n * rows;
@@ -182,13 +204,18 @@ static void test_programs(void **state)
         do {
             map_case_random(&r, &c, (int)rng_in(&r, 1, 3), false);
         } while (!suits(&c.d) || c.d.program.inputs == 0);
-        void *library = compile(&c.d, folder);
-        if (!library) {
-            rmdir(folder);
-            skip();
+        void *library[2];
+        const bool with_tiles = round % 3 == 0; /* their barriers take long here */
+        current[TILES] = NULL;
+        for (int tiles = 0; tiles < 1 + with_tiles; tiles++) {
+            library[tiles] = compile(&c.d, tiles, folder);
+            if (!library[tiles]) {
+                rmdir(folder);
+                skip();
+            }
+            *(void **)&current[tiles] = dlsym(library[tiles], "host_run");
+            assert_non_null(current[tiles]);
         }
-        *(void **)&current = dlsym(library, "host_run");
-        assert_non_null(current);
         for (int box = 0; box < 40; box++) {
             int ndim = (int)rng_in(&r, 0, 4);
             map_box(&r, &c, ndim, ndim <= 1 ? 3000 : ndim == 2 ? 70 : 9, box % 3 == 0);
@@ -196,13 +223,22 @@ static void test_programs(void **state)
             c.m.number[box % 3] = dmi_number_of((double)rng_in(&r, -3, 9));
         }
         for (int box = 0; box < 10; box++) {
-            dense_box(&c, 16 * rng_in(&r, 1, 100) + (box == 3 ? 5 : 0), rng_in(&r, 1, 20));
+            dense_box(&c, 16 * rng_in(&r, 1, 100) + (box == 3 ? 5 : 0), rng_in(&r, 1, 20), box);
             run_box(&r, &c);
         }
-        dlclose(library);
+        for (int box = 0; box < 4 && with_tiles; box++) {
+            map_turned_box(&r, &c, box % 2);
+            run_box(&r, &c);
+        }
+        dlclose(library[PLAIN]);
+        if (with_tiles) {
+            dlclose(library[TILES]);
+        }
     }
     rmdir(folder);
-    assert_true(launches[0] > 0 && launches[1] > 0);
+    for (int kind = 0; kind < 4; kind++) {
+        assert_true(launches[kind / 2][kind % 2] > 0);
+    }
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* Recorded programs on paper: calls on temporaries of mixed sizes and lifetimes, which share memory, on random
  * layouts. */
+#include "plan/on_device.h"
 #include "plan/program.h"
 #include "sim_random.h"
 
@@ -128,6 +129,140 @@ static void test_programs(void **state)
     }
     printf("%d programs, %d with temporaries side by side at worker 0\n", cases, packed);
     assert_true(cases < 50 || packed > cases / 10);
+}
+
+/* --- on the devices alone --- */
+
+enum { RUNS_ALONE = 5 };
+enum { NO_GATE, ARRIVALS_FIRST, OTHER_NUMBER, LOST_PUSH, FAULTS_ALONE };
+
+static dmi_sim_program on_devices(recorded *t)
+{
+    return (dmi_sim_program){.profile = &t->sim.profile,
+                             .call = t->sim.call,
+                             .calls = 1,
+                             .orders = DMI_SIM_GREEDY | DMI_SIM_ROUND | DMI_SIM_RANDOM | DMI_SIM_LAST,
+                             .seeds = 3};
+}
+
+static void test_alone(void **state)
+{
+    int cases = (int)dmt_case_count(400), fitted = 0;
+    int64_t steps = 0;
+    (void)state;
+    for (int i = 0; i < cases; i++) {
+        static recorded t;
+        dmi_sim_report report;
+        dmt_random r;
+        bool fits;
+        memset(&t, 0, sizeof t);
+        dmt_random_start(&r, dmt_seed_of("simulate programs alone", 0, i));
+        sim_begin(&t.sim, (int)dmt_int(&r, 1, 9));
+        t.sim.profile.gpu = true;
+        record(&t, &r);
+        t.sim.call[0] = dmi_program_call(&t.p, DMI_OP_program);
+        dmi_sim_program program = on_devices(&t);
+        assert_int_equal(dmi_simulate_alone(&program, RUNS_ALONE, &fits, &report), DM_OK);
+        if (report.findings > 0) {
+            printf("case %d: %s", i, report.text);
+        }
+        assert_int_equal(report.findings, 0);
+        fitted += fits;
+        steps += report.steps;
+        sim_end(&t.sim);
+    }
+    printf("%d of %d programs run alone, %d steps\n", fitted, cases, (int)steps);
+    assert_true(fitted > cases * 3 / 4); /* others have too many steps */
+}
+
+/* The first exchange of a plan that has arrivals, or pushes; NULL: there is none. */
+static dmi_exchange *exchange_of(dmi_plan *plan, bool arrivals)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        dmi_exchange *x = (dmi_exchange *)(uintptr_t)plan->step[i].desc;
+        if (plan->step[i].kind == DMI_STEP_EXCHANGE && (arrivals ? x->arrivals : x->pushes) > 0) {
+            return x;
+        }
+    }
+    return NULL;
+}
+
+static void plant_alone(void *context, int me, int call, dmi_plan *plan)
+{
+    (void)call;
+    dmi_exchange *push = exchange_of(plan, false), *arrival = exchange_of(plan, true);
+    for (int i = 0; i < plan->nstep && *(int *)context == NO_GATE; i++) { /* it never waits for a place */
+        const dmi_exchange *x = plan->step[i].desc;
+        for (int k = 0; plan->step[i].kind == DMI_STEP_EXCHANGE && k < x->pushes; k++) {
+            x->part[k].first = false;
+        }
+    }
+    if (*(int *)context == ARRIVALS_FIRST && push && arrival) { /* all take before they give */
+        dmi_step *last = &plan->step[plan->nstep - 1];
+        for (int i = 0; i < plan->nstep; i++) {
+            if (plan->step[i].desc == push) {
+                dmi_exchange *late = dmi_arena_alloc(&plan->arena, sizeof *late),
+                             *rest = dmi_arena_alloc(&plan->arena, sizeof *rest);
+                *late = (dmi_exchange){.pushes = push->pushes, .part = push->part};
+                *rest = (dmi_exchange){
+                    .arrivals = push->arrivals, .part = push->part + push->pushes, .last = push->last};
+                plan->step[i].desc = rest;
+                last->desc = late;
+                break;
+            }
+        }
+    }
+    if (*(int *)context == OTHER_NUMBER && me == 1 && push) {
+        push->part[0].number++;
+    }
+    if (*(int *)context == LOST_PUSH && me == 1 && push) {
+        push->part += push->pushes;
+        push->pushes = 0;
+    }
+}
+
+/* Rows become columns. */
+static void test_alone_faults(void **state)
+{
+    static const int shows[FAULTS_ALONE] = {[NO_GATE] = DMI_SIM_RACE,
+                                            [ARRIVALS_FIRST] = DMI_SIM_STUCK,
+                                            [OTHER_NUMBER] = DMI_SIM_PAIR,
+                                            [LOST_PUSH] = DMI_SIM_PAIR};
+    (void)state;
+    for (int fault = 0; fault <= FAULTS_ALONE; fault++) {
+        static recorded t;
+        dmi_sim_report report;
+        dmt_random r;
+        bool fits;
+        memset(&t, 0, sizeof t);
+        dmt_random_start(&r, 1);
+        sim_begin(&t.sim, 3);
+        t.sim.profile.gpu = true;
+        for (int i = 0; i < BASES; i++) {              /* rows, and columns */
+            bool one = fault == NO_GATE && i % 2 == 0; /* a worker that only gives runs ahead */
+            (void)sim_matrix(&t.sim, DM_F64, 12, COLS, i % 2 || one ? 1 : 3, i % 2 ? 3 : 1, 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            t.array[add_array(&t, &r, false)].desc = t.sim.array[i].desc;
+        }
+        t.p.operands = t.p.arrays;
+        t.p.array = t.array;
+        t.p.call = t.call;
+        set_operand(&t, BASES, 0, 0, 12);
+        set_operand(&t, BASES + 1, 1, 0, 12);
+        add_call(&t, DMI_OP_copy, 2);
+        t.sim.call[0] = dmi_program_call(&t.p, DMI_OP_program);
+        dmi_sim_program program = on_devices(&t);
+        program.change = fault < FAULTS_ALONE ? plant_alone : NULL;
+        program.context = &fault;
+        assert_int_equal(dmi_simulate_alone(&program, RUNS_ALONE, &fits, &report), DM_OK);
+        assert_true(fits);
+        if (fault < FAULTS_ALONE ? report.found[shows[fault]] == 0 : report.findings > 0) {
+            printf("fault %d: %s", fault, report.text);
+            fail();
+        }
+        sim_end(&t.sim);
+    }
 }
 
 /* --- the order in which calls are planned --- */
@@ -343,6 +478,7 @@ static void test_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs), cmocka_unit_test(test_turns),
-                                       cmocka_unit_test(test_critical), cmocka_unit_test(test_columns)};
+                                       cmocka_unit_test(test_critical), cmocka_unit_test(test_columns),
+                                       cmocka_unit_test(test_alone),    cmocka_unit_test(test_alone_faults)};
     return cmocka_run_group_tests_name("simulate programs", tests, NULL, NULL);
 }

@@ -94,6 +94,13 @@ static void print_ops(void)
     }
 }
 
+/* That workers would use: 0 with device=cpu, too. */
+static int gpus_of(const dmi_config *config)
+{
+    const dmi_device *gpu = dmi_device_gpu((int)config->device);
+    return gpu ? gpu->count() : 0;
+}
+
 static void print_json(const dmi_config *config, const char *mpi, int workers)
 {
     tool_table t = {.json = true, .command = "info"};
@@ -104,6 +111,7 @@ static void print_json(const dmi_config *config, const char *mpi, int workers)
     tool_row_text(&t, "map_compiler", 0, dmi_cuda_compiler());
     tool_row_int(&t, "hwloc", 0, dmi_topology_built);
     tool_row_int(&t, "cores", 0, dmi_host_cores());
+    tool_row_int(&t, "gpus", 0, gpus_of(config));
     tool_row_int(&t, "workers", 0, workers);
     tool_row_int(&t, "blas_threads", 0, config->blas_threads);
     tool_row_int(&t, "operations", 0, DMI_OPS);
@@ -183,6 +191,7 @@ int tool_info(int argc, char **argv)
            dmi_topology_built ? "yes" : "no");
     printf("programs  compiled for GPUs: %s\n", dmi_cuda_compiler());
     printf("cores     %d\n", dmi_host_cores());
+    printf("GPUs      %d\n", gpus_of(&config));
     printf("workers   %d, %s\n", workers, ranks > 1 ? "ranks of this launch" : "threads of this process");
     print_dtypes();
     print_ops();

@@ -49,7 +49,9 @@ static const struct argp_option options[] = {
     {"type", KEY_TYPE, "TYPE", 0,
      "f32 (default), f16 or bf16: between layers, and of weights in products; weights themselves stay f32", 0},
     {"split", KEY_SPLIT, "LAYERS", 0,
-     "how workers share inner products: LAYER=features,LAYER=batch (default: large ones by estimated time)", 0},
+     "how workers share inner products and convolutions: LAYER=batch, LAYER=features or LAYER=both, with "
+     "commas between (default: large ones by estimated time)",
+     0},
     {"update", KEY_UPDATE, "WAY", 0,
      "weights of convolutions and inner products: whole, on each worker, or dealt, some rows on each (default: "
      "dealt if large)",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """NCCL's all-reduce of f32 through PyTorch, one process a GPU, calls in a row: what bench_reduce does. Lines of JSON.
 
-  torch_reduce.py --gpus 2 1 16 64     MiB of the result
+  torch_reduce.py --gpus 2 0.0625 1 16 64     MiB of the result
 """
 
 import argparse
@@ -25,7 +25,7 @@ def work(rank, size, port, sizes):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     dist.init_process_group("nccl", rank=rank, world_size=size, device_id=torch.device("cuda", rank))
     for mib in sizes:
-        x = torch.zeros(mib << 18, dtype=torch.float32, device=f"cuda:{rank}")
+        x = torch.zeros(int(mib * (1 << 18)), dtype=torch.float32, device=f"cuda:{rank}")
         for way in ("calls", "graph"):
             run = lambda: [dist.all_reduce(x) for _ in range(ROW)]  # noqa: E731
             run()
@@ -54,7 +54,7 @@ def work(rank, size, port, sizes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", type=int, default=2)
-    parser.add_argument("mib", type=int, nargs="+")
+    parser.add_argument("mib", type=float, nargs="+")
     options = parser.parse_args()
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))

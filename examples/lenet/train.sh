@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Trains LeNet, as Caffe's examples publish it, on Fashion-MNIST: 60 000 images of clothes, 10 000 to test with.
 #
-#   examples/lenet/train.sh [OPTION...]      options are those of `dmath train`: --workers 4 (default), --max-iter 500
+#   examples/lenet/train.sh [OPTION...]      options are those of `dmath train`: --max-iter 500, --workers 2
 #
+# Without --workers: a worker for each GPU of this host; four, on CPUs, where there is none.
 # The images are those of Debian's package dataset-fashion-mnist, or idx files in the folder DATA. Files are made in the folder
 # lenet-run. TOOL is the program `dmath`: that of a build here, or else the one in PATH.
 set -euo pipefail
@@ -36,9 +37,10 @@ for part in train:train t10k:test; do
         "$tool" data convert "$from" "${from/images-idx3/labels-idx1}" "$to"
     fi
 done
-options=(--workers 4)
-case " $* " in *" -w"* | *" --workers"*) options=() ;; esac
-if [[ -n ${OMPI_COMM_WORLD_SIZE:-} ]]; then
-    options=() # the launcher's ranks are the workers
+options=()
+gpus=$("$tool" info --json | sed -n 's/.*"gpus": \([0-9]*\).*/\1/p')
+if [[ ${gpus:-0} == 0 && -z ${OMPI_COMM_WORLD_SIZE:-}${DMATH_WORKERS:-} ]]; then
+    options=(--workers 4) # the ranks of a launcher are the workers; and GPUs are as many as there are
 fi
+case " $* " in *" -w"* | *" --workers"*) options=() ;; esac
 exec "$tool" train --solver examples/lenet/lenet_solver.prototxt "${options[@]}" "$@"

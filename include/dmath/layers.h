@@ -68,8 +68,8 @@
  * Costs of all calls: operands are read and outputs written once, unless a text says more. What a slice lacks of
  * activations, labels and targets moves to its worker; all of w and bias to each worker with slices. A sum over samples
  * (dw, db, out, loss) takes workspace of its size for each slice, in f64 for losses and sums by channel, else as
- * computed, and each holder is sent those of all slices. If a sum of 16 KiB or more has several holders, each is sent
- * only its segment of them, and sends the finished segment to the others. */
+ * computed, and each holder is sent those of all slices; of 16 KiB or more only its segment, which it sends on when it is
+ * finished. In programs, dw and db that are parts of one array may be summed together (option sum_bucket). */
 /* clang-format on */
 #ifndef DMATH_LAYERS_H
 #define DMATH_LAYERS_H

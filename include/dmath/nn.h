@@ -165,10 +165,14 @@ typedef struct dm_net_options {
                     * and inner products where these are used. Weights themselves, their gradients, labels and losses are f32. */
     int shuffle;      /* in training, records in another order in each round, by the seed */
     int skip_damaged; /* records: the next one instead, which the log tells; else they are errors */
-    /* "LAYER=features,LAYER=batch": how workers share inner products. By features, each has the weights of some outputs: samples
-     * travel, gradients of weights do not. Of layers that are not named, those with more than 4 000 000 weights are split in
-     * training as the shorter estimated time says, the others by batch. Large layers, and named ones, are computed in ranges of
-     * outputs, as many as slices: their results have the same bits in both forms. NULL: none is named. */
+    /* "LAYER=features,LAYER=both,LAYER=batch": how workers share inner products, convolutions and
+     * deconvolutions. By features, each has the weights of some outputs: samples travel, gradients of weights
+     * do not. By both, workers are a grid: each has some samples, and the weights of some outputs. Of layers
+     * that are not named, those with more than 4 000 000 weights are split in training as the shortest
+     * estimated time says, the others by batch. Large layers, and named ones, are computed in ranges of
+     * outputs, as many as slices (about as many, of groups of filters): their results have the same bits in all
+     * forms. NULL: none is named. A layer of another type, one that uses another's weights, another word:
+     * DM_ERR_ARG. */
     const char *split;
     /* Types of the program's own, one behind the other as far apart as layer_types[0].size says; they are copied, their
      * names are not. */
@@ -261,10 +265,11 @@ DM_API const char *dm_net_bottom(const dm_net *net, int i, int k);
 DM_API const char *dm_net_top(const dm_net *net, int i, int k);
 /* Milliseconds of each layer, as dm_net_time: arrays of dm_net_layers numbers. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forward_ms, double *backward_ms);
-/* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer: floating-point
- * operations in products, calls, bytes sent by the worker that sends most, memory of blobs, parameters and workspace.
- * `?`: calls whose plans depend on arrays that they make. Below it, how each inner product that is computed in ranges
- * is split, with estimates for both forms. Nothing runs. */
+/* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer:
+ * floating-point operations in products, calls, bytes sent by the worker that sends most, memory of blobs,
+ * parameters and workspace.
+ * `?`: calls whose plans depend on arrays that they make. Below it, how each inner product, convolution and
+ * deconvolution is split, with estimates for all three forms. Nothing runs. */
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);

@@ -73,6 +73,14 @@ dm_array nn_bias_diff(const nn_layer *l)
     return l->params > 1 ? l->param[1]->diff : DM_NO_ARRAY;
 }
 
+dm_status nn_one_beta(nn_layer *l, dm_array bias_diff, double *beta)
+{
+    beta[0] = beta[1] = nn_param_beta(l, 0);
+    return bias_diff.id != 0 && nn_param_beta(l, 1) != beta[0]
+               ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
+               : DM_OK;
+}
+
 /* --- Convolution */
 static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
 {
@@ -147,24 +155,62 @@ dm_status nn_convolution_setup(nn_layer *l)
                            : status;
 }
 
+dm_status nn_convolution_prepare(nn_layer *l)
+{
+    return nn_ranges_prepare(l);
+}
+
+void nn_convolution_drop(nn_layer *l)
+{
+    nn_ranges_drop(l);
+}
+
+/* The convolution of a range of outputs. */
+static dm_conv conv_of(const nn_layer *l, const nn_range *r)
+{
+    dm_conv conv = l->u.conv;
+    conv.group = r->groups;
+    conv.slices = nn_ranges_slices(l);
+    return conv;
+}
+
+static dm_status conv_range(const nn_layer *l, const nn_range *r)
+{
+    const dm_conv conv = conv_of(l, r);
+    return dm_conv_forward(l->net->session, &conv, r->x, r->w, r->bias, r->mine);
+}
+
 dm_status nn_convolution_forward(nn_layer *l)
 {
-    return dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), nn_bias_of(l),
-                           l->top[0]->data);
+    return l->ranges ? nn_ranges_forward(l, conv_range)
+                     : dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0),
+                                       nn_bias_of(l), l->top[0]->data);
+}
+
+static dm_status conv_range_data(const nn_layer *l, const nn_range *r)
+{
+    const dm_conv conv = conv_of(l, r);
+    return dm_conv_backward_data(l->net->session, &conv, r->mine, r->w, r->part);
+}
+
+static dm_status conv_range_weights(const nn_layer *l, const nn_range *r, const double *beta)
+{
+    const dm_conv conv = conv_of(l, r);
+    return dm_conv_backward_weights(l->net->session, &conv, r->x, r->mine, beta[0], r->dw, r->dbias);
 }
 
 /* Gradients of parameters that nobody learns are made all the same where their layer has others. */
 dm_status nn_convolution_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
-    double beta = nn_param_beta(l, 0);
+    double beta[2];
     dm_array bias = l->bias_behind ? DM_NO_ARRAY : nn_bias_diff(l);
-    dm_status status =
-        bias.id != 0 && nn_param_beta(l, 1) != beta
-            ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
-            : DM_OK;
+    dm_status status = nn_one_beta(l, bias, beta);
+    if (status == DM_OK && l->ranges) {
+        return nn_ranges_backward(l, beta, conv_range_data, conv_range_weights);
+    }
     if (status == DM_OK) {
-        status = dm_conv_backward_weights(s, &l->u.conv, l->bottom[0]->data, l->top[0]->diff, beta,
+        status = dm_conv_backward_weights(s, &l->u.conv, l->bottom[0]->data, l->top[0]->diff, beta[0],
                                           l->param[0]->diff, bias);
     }
     if (status == DM_OK && l->down[0]) {
@@ -197,26 +243,71 @@ dm_status nn_deconvolution_setup(nn_layer *l)
                : status;
 }
 
+dm_status nn_deconvolution_prepare(nn_layer *l)
+{
+    return nn_ranges_prepare(l);
+}
+
+void nn_deconvolution_drop(nn_layer *l)
+{
+    nn_ranges_drop(l);
+}
+
+/* y = the transposed convolution of x, + bias. */
+static dm_status deconvolve(const nn_layer *l, const dm_conv *conv, dm_array x, dm_array w, dm_array bias,
+                            dm_array y)
+{
+    dm_status status = dm_conv_backward_data(l->net->session, conv, x, w, y);
+    return status == DM_OK && bias.id ? dm_axpby(l->net->session, 1, bias, 1, y) : status;
+}
+
+static dm_status deconv_range(const nn_layer *l, const nn_range *r)
+{
+    const dm_conv conv = conv_of(l, r);
+    return deconvolve(l, &conv, r->x, r->w, r->bias, r->mine);
+}
+
 dm_status nn_deconvolution_forward(nn_layer *l)
 {
-    dm_array y = l->top[0]->data;
-    dm_status status =
-        dm_conv_backward_data(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), y);
-    return status == DM_OK && l->params > 1 ? dm_axpby(l->net->session, 1, nn_bias_of(l), 1, y) : status;
+    return l->ranges ? nn_ranges_forward(l, deconv_range)
+                     : deconvolve(l, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), nn_bias_of(l),
+                                  l->top[0]->data);
+}
+
+static dm_status deconv_sums(const nn_layer *l, const dm_conv *conv, dm_array x, dm_array dy,
+                             const double *beta, dm_array dw, dm_array db)
+{
+    dm_session *s = l->net->session;
+    dm_status status = dm_conv_backward_weights(s, conv, dy, x, beta[0], dw, DM_NO_ARRAY);
+    return status == DM_OK && db.id ? dm_channel_sums(s, conv->slices, 1, dy, DM_NO_ARRAY, beta[1], db)
+                                    : status;
+}
+
+static dm_status deconv_range_data(const nn_layer *l, const nn_range *r)
+{
+    const dm_conv conv = conv_of(l, r);
+    return dm_conv_forward(l->net->session, &conv, r->mine, r->w, DM_NO_ARRAY, r->part);
+}
+
+static dm_status deconv_range_weights(const nn_layer *l, const nn_range *r, const double *beta)
+{
+    const dm_conv conv = conv_of(l, r);
+    return deconv_sums(l, &conv, r->x, r->mine, beta, r->dw, r->dbias);
 }
 
 dm_status nn_deconvolution_backward(nn_layer *l)
 {
-    dm_session *s = l->net->session;
-    dm_array d = l->top[0]->diff;
-    dm_status status = dm_conv_backward_weights(s, &l->u.conv, d, l->bottom[0]->data, nn_param_beta(l, 0),
-                                                l->param[0]->diff, DM_NO_ARRAY);
-    if (status == DM_OK && l->params > 1) {
-        status = dm_channel_sums(s, l->net->slices, 1, d, DM_NO_ARRAY, nn_param_beta(l, 1), nn_bias_diff(l));
+    const dm_array d = l->top[0]->diff;
+    const double beta[2] = {nn_param_beta(l, 0), l->params > 1 ? nn_param_beta(l, 1) : 0};
+    if (l->ranges) {
+        return nn_ranges_backward(l, beta, deconv_range_data, deconv_range_weights);
     }
+    dm_status status =
+        deconv_sums(l, &l->u.conv, l->bottom[0]->data, d, beta, l->param[0]->diff, nn_bias_diff(l));
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
-        status = nn_down_done(l, 0, dm_conv_forward(s, &l->u.conv, d, nn_param_used(l, 0), DM_NO_ARRAY, down));
+        status = nn_down_done(
+            l, 0, dm_conv_forward(l->net->session, &l->u.conv, d, nn_param_used(l, 0), DM_NO_ARRAY, down));
     }
     return status;
 }

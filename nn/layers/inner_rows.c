@@ -15,7 +15,7 @@ static bool transposed(const nn_layer *l)
 
 bool nn_inner_by_rows(const nn_layer *l)
 {
-    return l->extra[0] != 0;
+    return strcmp(l->type->name, "InnerProduct") == 0 && l->extra[0] != 0;
 }
 
 dm_status nn_inner_rows_setup(nn_layer *l, int axis, bool transpose, int outputs)

@@ -23,6 +23,9 @@ dm_status nn_to_int(const nn_layer *layer, const char *field, int64_t value, int
 /* Parameter 1, a number an output, where the layer's message asks for it; its array, and that of its gradient.
  */
 dm_status nn_bias_param(nn_layer *layer, int64_t outputs, nn_param **out);
+/* nn_param_beta of the weights, and of the bias if its gradient is made with that of the weights: one factor
+ * for both. */
+dm_status nn_one_beta(nn_layer *layer, dm_array bias_diff, double *beta);
 dm_array nn_bias_of(const nn_layer *layer);
 dm_array nn_bias_diff(const nn_layer *layer);
 /* --- inner_rows.c: an InnerProduct for which nn_inner_by_rows is true from its setup on. */
@@ -30,6 +33,27 @@ dm_status nn_inner_rows_setup(nn_layer *layer, int axis, bool transpose, int out
 dm_status nn_inner_rows_prepare(nn_layer *layer);
 dm_status nn_inner_rows_forward(nn_layer *layer);
 dm_status nn_inner_rows_backward(nn_layer *layer);
+/* --- ranges.c: layers whose outputs are computed in ranges. By batch all workers compute each range for their
+ * samples; else some do. */
+typedef struct nn_range {
+    int64_t first, count;               /* outputs */
+    int groups;                         /* of them; 1: also a part of a group */
+    nn_part read;                       /* of the bottom */
+    dm_array w, bias, dw, dbias, y, dy; /* views: its weights and outputs */
+    dm_array x;                         /* what it reads, where it is computed: a view */
+    dm_array mine; /* its outputs where they are computed, in the backward pass the gradient by them */
+    dm_array part; /* its part of the gradient by the bottom */
+} nn_range;
+typedef dm_status (*nn_range_call)(const nn_layer *layer, const nn_range *range);
+typedef dm_status (*nn_range_sums)(const nn_layer *layer, const nn_range *range, const double *beta);
+dm_status nn_ranges_prepare(nn_layer *layer); /* without ranges: nothing */
+void nn_ranges_drop(nn_layer *layer);
+int nn_ranges_slices(const nn_layer *layer); /* for the calls of a range */
+/* forward: mine = the outputs of x. */
+dm_status nn_ranges_forward(nn_layer *layer, nn_range_call forward);
+/* data: part = the gradient by x; weights: dw, dbias = beta[0] dw, beta[1] dbias + those by the parameters.
+ * dbias may be none. */
+dm_status nn_ranges_backward(nn_layer *layer, const double *beta, nn_range_call data, nn_range_sums weights);
 /* --- common.c: dm_inner_backward_weights with what the net's gradients are between workers. */
 dm_status nn_inner_weights(const nn_layer *layer, int slices, dm_array x, dm_array dy, double beta, dm_array dw,
                            dm_array db);

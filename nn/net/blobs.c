@@ -133,7 +133,8 @@ dm_status nn_blobs_end(nn_net *net, bool lent)
 /* Layers that prepare something may hold views of their blobs; those that wait are not recorded. */
 static bool holds(const nn_layer *l)
 {
-    return l->type->prepare || (l->type->traits & (NN_SOURCE | NN_INPUT | NN_WAITS));
+    bool prepares = l->type->traits & NN_CUTS ? l->ranges > 0 || nn_inner_by_rows(l) : l->type->prepare != NULL;
+    return prepares || (l->type->traits & (NN_SOURCE | NN_INPUT | NN_WAITS));
 }
 
 void nn_blobs_lend(nn_net *net, bool lean)

@@ -131,7 +131,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     if (status == DM_OK) {
         nn_mark_backward(net);
         nn_merge(net);
-        status = nn_split_choose(net, setup->split, share);
+        status = nn_split_choose(net, setup->split, share, setup->apart);
         nn_blobs_lend(net, setup->lean);
         status = status == DM_OK ? nn_blobs_make(net, false) : status;
     }

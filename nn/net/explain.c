@@ -100,35 +100,47 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
     for (int i = 0; i < NN_SCRATCH; i++) {
         *blobs += bytes_of(l->net, l->scratch[i]);
     }
+    dm_array own[2];
+    for (int i = 0, n; (n = nn_ranges_arrays(l, i, own)) > 0; i++) {
+        for (int k = 0; k < n; k++) {
+            *blobs += bytes_of(l->net, own[k]);
+        }
+    }
     for (int i = 0; i < l->params; i++) {
         const nn_param *p = l->param[i];
-        int64_t bytes = bytes_of(l->net, p->data) + bytes_of(l->net, p->diff);
-        if (p->owner == l && p->range) {
-            nn_deal d = nn_deal_out(l->net, p->shape[0], p->range);
-            int64_t rows = d.each * d.size < d.count ? d.each * d.size : d.count;
-            *params += bytes / p->shape[0] * rows;
-        } else if (p->owner == l && p->dealt) {
-            const int64_t workers = dm_workers(l->net->session), rows = p->shape[0];
-            *params += bytes / rows * ((rows + workers - 1) / workers) + bytes_of(l->net, p->rounded);
-        } else if (p->owner == l) {
-            *params += bytes;
+        if (p->owner == l) {
+            *params += (bytes_of(l->net, p->data) + bytes_of(l->net, p->diff)) / p->count *
+                       nn_param_held(l->net, p, true);
+        }
+        if (p->owner == l && p->dealt) {
+            *params += bytes_of(l->net, p->rounded) / p->count * nn_param_held(l->net, p, false);
         }
     }
 }
 
-/* Which form an inner product has, and what the two would cost. */
+static const char *const form_names[] = {"batch", "features", "both"};
+
+/* Which form a layer has, and what all would cost. */
 static void explain_split(FILE *to, const nn_layer *l)
 {
-    static const char *const name[] = {"batch", "features"};
-    const nn_split_cost one = nn_split_estimate(l, l->by_features),
-                        other = nn_split_estimate(l, !l->by_features);
+    const nn_split_cost one = nn_split_estimate(l, &l->split);
     const char *why = l->split_asked ? "as asked" : l->ranges ? "as estimated" : "as it is small";
-    fprintf(to, "%s: split by %s, %s; ", l->name, name[l->by_features], why);
+    fprintf(to, "%s: split by %s, %s; ", l->name, form_names[l->split.form], why);
+    if (l->split.form == NN_BOTH) {
+        fprintf(to, "%d parts of the batch by %d of the outputs; ", l->split.parts[0], l->split.parts[1]);
+    }
     if (l->ranges) {
         fprintf(to, "%d ranges of outputs; ", l->ranges);
     }
-    fprintf(to, "about %.1f KiB sent by a worker, %.3g ms; by %s %.1f KiB, %.3g ms\n", one.bytes / 1024,
-            one.seconds * 1e3, name[!l->by_features], other.bytes / 1024, other.seconds * 1e3);
+    fprintf(to, "about %.1f KiB sent by a worker, %.3g ms", one.bytes / 1024, one.seconds * 1e3);
+    for (nn_form form = NN_BATCH; form <= NN_BOTH; form++) {
+        const nn_split split = nn_split_best(l, form);
+        const nn_split_cost other = nn_split_estimate(l, &split);
+        if (form != l->split.form) {
+            fprintf(to, "; by %s %.1f KiB, %.3g ms", form_names[form], other.bytes / 1024, other.seconds * 1e3);
+        }
+    }
+    fprintf(to, "\n");
 }
 
 static void put_cost(FILE *to, const cost *c, bool any)
@@ -156,7 +168,7 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
     double one = nn_layer_flops(l);
     memory_of(l, &blobs, &params);
-    fprintf(to, "%-20s %-16s %-8s %10.4g", l->name, l->type->name, l->by_features ? "features" : "batch",
+    fprintf(to, "%-20s %-16s %-8s %10.4g", l->name, l->type->name, form_names[l->split.form],
             one * (trains ? 3 : 1) * 1e-9);
     put_cost(to, &forward, !source);
     put_cost(to, &backward, back);
@@ -169,7 +181,7 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
     return status;
 }
 
-/* Weights that are dealt out go to all workers before a pass: a row of its own. */
+/* Weights that are dealt out go to all workers that use them before a pass: a row of its own. */
 static dm_status explain_gathering(FILE *to, const nn_net *net, int64_t *sent)
 {
     cost c = {0};
@@ -179,7 +191,7 @@ static dm_status explain_gathering(FILE *to, const nn_net *net, int64_t *sent)
     }
     dm_status status = any ? cost_of(net, nn_params_round, NULL, NULL, &c) : DM_OK;
     if (status == DM_OK && any) {
-        fprintf(to, "%-20s %-16s %-8s %10s", "weights", "to all workers", "dealt", "-");
+        fprintf(to, "%-20s %-16s %-8s %10s", "weights", "gathered", "dealt", "-");
         put_cost(to, &c, true);
         fprintf(to, " %6s %12s %10s %10s %10.2f\n", "-", "-", "-", "-", (double)c.workspace / (1 << 20));
         *sent += c.sent;
@@ -255,7 +267,7 @@ static dm_status explain(nn_net *net, char **text)
     }
     status = status == DM_OK ? explain_weights(to, net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0 && !nn_inner_by_rows(&net->layers[i])) {
+        if ((net->layers[i].type->traits & NN_CUTS) && !nn_inner_by_rows(&net->layers[i])) {
             explain_split(to, &net->layers[i]);
         }
         explain_update(to, &net->layers[i]);

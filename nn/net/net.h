@@ -73,8 +73,11 @@ typedef struct nn_param {
     bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
     const struct nn_param *follows;   /* of the net whose elements it takes, by copies; NULL: it has its own */
     bool rounds;                      /* layers use it in the net's type */
-    int64_t range; /* workers hold ranges of so many rows, as dm_layout_batch deals them; 0: each holds all */
-    bool dealt; /* data, diff and histories are dealt out by rows; each worker has all elements in `rounded` */
+    int64_t
+        range; /* workers hold ranges of so many indices of dim range_dim of its arrays; 0: each holds all */
+    int range_dim; /* as of its arrays */
+    int parts[2];  /* of such a parameter: copies of all ranges, and workers that have a copy between them */
+    bool dealt;    /* data, diff and histories are dealt out by rows; `rounded` is as without it */
     dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another or `dealt` */
     const nn_flat *flat;          /* they are views of its arrays, from element `at` on; NULL: they are not */
     int64_t at;
@@ -95,8 +98,16 @@ typedef struct nn_layer_type {
     void (*drop)(nn_layer *layer);          /* NULL, or frees what setup made; arrays end with the net */
 } nn_layer_type;
 
-/* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. */
-enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16 };
+/* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. NN_CUTS: its outputs can be
+ * computed in ranges (split.c), for which alone it prepares something. */
+enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16, NN_CUTS = 32 };
+
+/* How workers share a layer: the samples; ranges of its outputs; or both, as a grid. */
+typedef enum nn_form { NN_BATCH, NN_FEATURES, NN_BOTH } nn_form;
+typedef struct nn_split {
+    nn_form form;
+    int parts[2]; /* of the samples, of the outputs: worker p * parts[1] + q has parts p and q */
+} nn_split;
 
 struct dm_layer {
     const nn_layer_type *type;
@@ -109,9 +120,10 @@ struct dm_layer {
     bool *down; /* bottom i gets a gradient */
     nn_param *param[NN_MAX_PARAMS];
     bool need_backward;
-    int ranges;       /* InnerProduct: of outputs, which are computed one by one; 0: all at once */
-    bool by_features; /* each worker has some ranges for all samples; else all ranges for its samples */
+    int ranges;       /* NN_CUTS: of outputs, which are computed one by one (layers/ranges.c); 0: all at once */
+    nn_split split;   /* how workers share it */
     bool split_asked; /* the user said so */
+    void *cut;        /* layers/ranges.c: what it has for the ranges */
     bool merged;      /* the layer before it does its forward pass */
     bool merged_back; /* the layer behind it does its backward pass */
     bool bias_behind; /* Convolution: the ReLU behind it makes the gradient of its bias */
@@ -197,25 +209,39 @@ dm_status nn_net_leave(const nn_net *net, dm_status status);
 void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --- merge.c: layers that a layer beside them can do. */
 void nn_merge(nn_net *net);
-/* --- split.c: how workers share the inner products. asked: as of dm_net_options; share: as of nn_net_setup. */
-dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share);
+/* --- split.c: how workers share layers whose outputs can be cut. asked: as of dm_net_options; share and apart:
+ * as of nn_net_setup. */
+dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share, bool apart);
 /* Bytes sent by the worker that sends most, and an estimate of the time, of a step with the layer split so. */
 typedef struct nn_split_cost {
     double bytes, seconds;
 } nn_split_cost;
-nn_split_cost nn_split_estimate(const nn_layer *layer, bool by_features);
+nn_split_cost nn_split_estimate(const nn_layer *layer, const nn_split *split);
+/* The split of this form that takes the shortest time. Where there are too few workers for a grid with two
+ * parts and more each way, NN_BOTH has one part one way. */
+nn_split nn_split_best(const nn_layer *layer, nn_form form);
 /* What the update of a layer's weights costs, dealt out or whole: bytes of its gradient and of weights sent, in
  * a net whose samples are dealt out; the time of the update itself. */
 nn_split_cost nn_update_estimate(const nn_layer *layer, bool dealt);
-/* May the update of a parameter be dealt out? All layers that use it take nn_param_used. */
-bool nn_update_may_deal(const nn_net *net, const nn_param *param);
-/* Ranges of `size` rows or samples, dealt as dm_layout_batch deals them. */
+/* Is the update of a parameter dealt out? */
+bool nn_update_deals(const nn_net *net, const nn_param *param);
+/* Outputs in a range of a layer that is split so. Where there are groups of outputs a range is a part of one,
+ * or whole groups; the last may be shorter. */
+int64_t nn_split_range(const nn_layer *layer, const nn_split *split);
+int nn_split_groups(const nn_layer *layer); /* 1: each output depends on the whole bottom */
+/* The weights of outputs [first, first + count), as their array has them. */
+typedef struct nn_part {
+    int dim; /* of the array */
+    int64_t first, count;
+} nn_part;
+nn_part nn_split_weights(const nn_layer *layer, int64_t first, int64_t count);
+/* Ranges of `size` rows or samples, dealt to workers as dm_layout_batch deals them. */
 typedef struct nn_deal {
     int64_t count, size; /* rows, and in a range */
     int ranges, each;    /* each: ranges of the workers that have any, but perhaps the last */
     int holders;         /* workers that have any */
 } nn_deal;
-nn_deal nn_deal_out(const nn_net *net, int64_t count, int64_t size);
+nn_deal nn_deal_out(int64_t count, int64_t size, int workers);
 /* --- prototxt.c: what a program has made by calls, as a file of its text would be read. Lines in messages are
  * those that dm_prototxt_show prints; the file is the net's name, "net" or "solver". The document is the
  * caller's. */
@@ -247,6 +273,9 @@ dm_status nn_params_follow(const nn_net *net);
 dm_status nn_param_array(const nn_net *net, const nn_param *param, dm_array *out);
 /* The shape of its arrays; returns the dims. */
 int nn_param_shape(const nn_param *param, int64_t shape[DM_MAX_DIMS]);
+/* Elements of its arrays that the worker with most holds; part: of those that may be dealt out, its gradient
+ * and history. */
+int64_t nn_param_held(const nn_net *net, const nn_param *param, bool part);
 /* The array that the layer's products take. */
 dm_array nn_param_used(const nn_layer *layer, int param);
 bool nn_type_fits(dm_dtype type); /* of a net */
@@ -312,6 +341,9 @@ double nn_layer_flops(const nn_layer *layer);
 /* --- inspect.c: the elements of a blob in Caffe's order; blocks */
 dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 
+/* --- layers/ranges.c: arrays that it has for a layer that is cut, those of step `at` from 0 on; returns how
+ * many, at most two, 0: there are no more. */
+int nn_ranges_arrays(const nn_layer *layer, int at, dm_array *out);
 /* --- layers/user.c: types of layers that the program gives */
 dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count);
 /* Of a name, or of the layer that a message of the type "Python" names; NULL: there is none. */

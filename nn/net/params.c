@@ -104,20 +104,78 @@ int nn_param_shape(const nn_param *p, int64_t shape[DM_MAX_DIMS])
     return ndim;
 }
 
+/* The ranges of a parameter that workers hold so, and in *block the indices of a range that each of the workers
+ * that have copies of it updates, where it is dealt out: so each sum into a range is shared by all of them. */
+static nn_deal ranges_of(const nn_param *p, const int64_t *shape, int64_t *block)
+{
+    *block = (p->range + p->parts[0] - 1) / p->parts[0];
+    return nn_deal_out(shape[p->range_dim], p->range, p->parts[1]);
+}
+
+static dm_status make_dealt_ranges(const nn_net *net, const nn_param *p, dm_dtype type, int ndim,
+                                   const int64_t *shape, dm_array *out)
+{
+    int64_t block[DM_MAX_DIMS];
+    memcpy(block, shape, (size_t)ndim * sizeof *shape);
+    const nn_deal d = ranges_of(p, shape, &block[p->range_dim]);
+    const int64_t size = block[p->range_dim], count = (d.count + size - 1) / size;
+    int *map = calloc((size_t)count, sizeof *map);
+    if (!map) {
+        return nn_no_memory();
+    }
+    /* At most as many blocks begin in a range as there are workers for it. */
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t range = i * size / p->range, first = (range * p->range + size - 1) / size;
+        map[i] = (int)((i - first) * p->parts[1] + range / d.each);
+    }
+    const dm_layout layout = dm_layout_explicit(ndim, block, map, count);
+    dm_status status = dm_array_create(net->session, type, ndim, shape, &layout, out);
+    free(map);
+    return status;
+}
+
 /* part: in a parameter that is dealt out, each worker has its rows. */
 static dm_status make_array(const nn_net *net, const nn_param *p, bool part, dm_dtype type, dm_array *out)
 {
     int64_t shape[DM_MAX_DIMS];
     int ndim = nn_param_shape(p, shape);
-    dm_layout layout =
-        p->range || (p->dealt && part) ? dm_layout_rows(net->session) : dm_layout_replicated(net->session);
-    layout.block[0] = p->range;
+    dm_layout layout = dm_layout_replicated(net->session);
+    if (p->dealt && part && p->range) {
+        return make_dealt_ranges(net, p, type, ndim, shape, out);
+    }
+    if (p->dealt && part) {
+        layout = dm_layout_rows(net->session);
+    } else if (p->range) {
+        layout = dm_layout_split(net->session, p->range_dim);
+        layout.block[p->range_dim] = p->range;
+        layout.grid[p->range_dim] = p->parts[1];
+        layout.replicas = p->parts[0];
+    }
     return dm_array_create(net->session, type, ndim, shape, &layout, out);
 }
 
 dm_status nn_param_array(const nn_net *net, const nn_param *p, dm_array *out)
 {
     return make_array(net, p, true, DM_F32, out);
+}
+
+int64_t nn_param_held(const nn_net *net, const nn_param *p, bool part)
+{
+    int64_t shape[DM_MAX_DIMS], rows = 1, all = 1;
+    const bool dealt = p->dealt && part;
+    (void)nn_param_shape(p, shape);
+    if (p->range) {
+        int64_t block = 0;
+        const nn_deal d = ranges_of(p, shape, &block);
+        all = d.count;
+        rows = d.each * (dealt ? block : d.size);
+        rows = rows < all ? rows : all;
+    } else if (dealt) {
+        const int64_t workers = dm_workers(net->session);
+        all = shape[0];
+        rows = (all + workers - 1) / workers;
+    }
+    return p->count / all * rows;
 }
 
 dm_array nn_param_used(const nn_layer *l, int param)
@@ -195,8 +253,7 @@ dm_status nn_params_place(nn_net *net, nn_net *share, bool apart)
     dm_status status = share ? borrow(net, share, apart) : DM_OK;
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        p->dealt = net->update != DM_UPDATE_WHOLE && nn_update_may_deal(net, p) &&
-                   (net->update == DM_UPDATE_DEALT || p->count > NN_MOST_FLAT);
+        p->dealt = nn_update_deals(net, p);
     }
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {

@@ -240,7 +240,7 @@ static double bytes_of(const nn_layer *l)
     }
     for (int i = 0; i < l->params; i++) { /* each worker has its own */
         bytes += (double)l->param[i]->count * (each + (l->need_backward ? each + 4 : 0)) *
-                 (l->by_features ? 1 : dm_workers(l->net->session));
+                 (l->ranges ? l->split.parts[0] : dm_workers(l->net->session));
     }
     return l->merged ? bytes / 2 : bytes;
 }

@@ -45,9 +45,16 @@
          "order in which the calls of a program are planned: as recorded, or critical: some overtake others "  \
          "that have long transfers, where that is expected to gain much; auto: critical, but on GPUs as "      \
          "recorded")                                                                                           \
+    ENUM(program_device, "off", "off|on",                                                                      \
+         "on: programs of workers with GPUs in one process run on these alone, as one graph a worker, where "  \
+         "they can (small payloads between GPUs with direct access); no other session may use the GPUs")       \
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
     BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
+    BYTES(                                                                                                     \
+        sum_bucket, "0", 0, INT64_MAX,                                                                         \
+        "programs sum the gradients of layers together, up to so many bytes of a worker's at once; 0: 4M on "  \
+        "GPUs, else none; 1: none")                                                                            \
     BYTES(sort_exchange, "64K", 0, INT64_MAX,                                                                  \
           "rows of at least so many bytes that are split are sorted by all workers, if there are few rows")    \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
@@ -115,6 +122,7 @@ enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE, DMI_BIND_CORES };
 enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI_INDEX_LIST, DMI_INDEX_LEND };
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
 enum dmi_config_program_order { DMI_PROGRAM_AUTO, DMI_PROGRAM_RECORDED, DMI_PROGRAM_CRITICAL };
+enum dmi_config_program_device { DMI_PROGRAM_DEVICE_OFF, DMI_PROGRAM_DEVICE_ON };
 enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };
 enum dmi_config_transport {
     DMI_TRANSPORT_AUTO,

@@ -79,6 +79,8 @@ DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t va
 typedef struct dmi_graph dmi_graph;
 DM_CHECKED dm_status dmi_cu_capture_begin(dmi_stream s);
 DM_CHECKED dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out);
+/* Does what the first launch would do for the graph itself, which may wait for devices. */
+DM_CHECKED dm_status dmi_cu_graph_upload(dmi_graph *graph, dmi_stream s);
 DM_CHECKED dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s);
 void dmi_cu_graph_destroy(dmi_graph *graph); /* NULL is fine */
 

@@ -119,7 +119,7 @@ dmi_stamp dmi_engine_done(const dmi_engine *e)
 
 bool dmi_engine_ready(const dmi_engine *e)
 {
-    return e->pending == NULL;
+    return e->pending == NULL && !e->held;
 }
 
 bool dmi_engine_idle(const dmi_engine *e)
@@ -432,6 +432,16 @@ static bool waits_itself(const dmi_engine *e, const dmi_step *step)
     return e->gpu && kernel && kernel->traits & DMI_TRAIT_WAITS;
 }
 
+/* A program on its device alone follows all that was enqueued before it, and what comes later follows it
+ * (adr/0050). */
+static void bind_fences(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
+{
+    wait->seq[DMI_LANE_COMPUTE] = DMI_MAX(wait->seq[DMI_LANE_COMPUTE], e->fence);
+    for (int l = 0; inst->plan->on_device && step->ordinal == 1 && l < e->lanes; l++) {
+        wait->seq[l] = l == e->background ? wait->seq[l] : DMI_MAX(wait->seq[l], inst->base.seq[l]);
+    }
+}
+
 static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
     bool by_kernel = waits_itself(e, step);
@@ -448,6 +458,7 @@ static void bind_waits(const dmi_engine *e, const dmi_instance *inst, const dmi_
             dmi_stamp_merge(wait, &inst->work[ref->index].ready);
         }
     }
+    bind_fences(e, inst, step, wait);
 }
 
 static void note_use(dmi_instance *inst, const dmi_step *step, int lane, uint64_t seq)
@@ -483,6 +494,9 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
     }
     if (!e->config.pool_debug) {
         dmi_workspace_return(e, inst);
+    }
+    if (inst->plan->on_device) {
+        e->fence = inst->end.seq[DMI_LANE_COMPUTE];
     }
     e->pending = NULL;
 }
@@ -557,7 +571,7 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
     if (inst->background) {
         return e->background;
     }
-    if (e->lanes <= more) {
+    if (e->lanes <= more || inst->plan->on_device) {
         return DMI_LANE_COMPUTE;
     }
     for (int i = 0; i < inst->noperand; i++) {
@@ -668,7 +682,7 @@ static bool progress(dmi_engine *e)
     bool moved = false;
     if (e->gpu) {
         moved = e->config.device->progress(e);
-        return retire(e) || moved;
+        return (!e->held && retire(e)) || moved;
     }
     if (!e->thread_runs) {
         moved = dmi_compute_any(e);
@@ -682,17 +696,18 @@ static bool progress(dmi_engine *e)
 
 bool dmi_engine_progress(dmi_engine *e)
 {
-    bool moved = e->pending ? enqueue_steps(e) : false;
+    bool moved = e->pending && !e->held ? enqueue_steps(e) : false;
     return progress(e) || moved;
 }
 
-void dmi_engine_drain(dmi_engine *e)
+/* Until nothing is in flight but a command that is being enqueued, or until that is true. */
+static bool serve_until(dmi_engine *e, bool (*is_true)(dmi_engine *e))
 {
-    while (e->first != e->pending) {
+    while (is_true ? !is_true(e) : e->first != e->pending) {
         bool moved = progress(e);
         int others = e->config.meanwhile ? e->config.meanwhile(e->config.context) : 0;
         if (others < 0) {
-            return;
+            return false;
         }
         if (e->gpu) { /* the program may be ending: then the worker stays here */
             dmi_compute_leave(e);
@@ -702,4 +717,15 @@ void dmi_engine_drain(dmi_engine *e)
             sched_yield(); /* the compute thread, or another worker, may need this core */
         }
     }
+    return true;
+}
+
+void dmi_engine_drain(dmi_engine *e)
+{
+    (void)serve_until(e, NULL);
+}
+
+bool dmi_engine_await(dmi_engine *e, bool (*is_true)(dmi_engine *e))
+{
+    return serve_until(e, is_true);
 }

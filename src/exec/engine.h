@@ -175,6 +175,11 @@ typedef struct dmi_device {
     /* For measurements: the first `gpus` GPUs of this host each copy to the next, all at once and `count` times,
      * with nothing of dmath in between; seconds a copy of the slowest. */
     dm_status (*bare_ring)(int gpus, int64_t bytes, int count, double *seconds);
+    /* Agrees with the other workers whether a program runs on their devices alone (plan/on_device.h); plan
+     * NULL: not if it were for this worker. All workers ask for the same programs in the same order. Waits for
+     * them, and serves them meanwhile. */
+    bool (*agree)(struct dmi_engine *e, dmi_plan *plan);
+    void (*give_up)(struct dmi_engine *e); /* what kernels wait for will not come; for any thread */
     bool (*progress)(struct dmi_engine *e);
     void (*stop)(struct dmi_engine *e);
     /* For a profiler: the calling thread works for this command between the two calls. */
@@ -226,6 +231,10 @@ typedef struct dmi_engine {
     dmi_workspace_set workspace_sets[DMI_WORKSPACE_SETS]; /* on a GPU, where transfers run ahead of products */
     uint64_t workspace_tick;
     int next_compute; /* counts the choices of the next compute lane */
+    bool held;        /* a GPU's: no frames are taken and no memory given back, for that may wait for devices
+                         (exec/gpu/exchange.c) */
+    uint64_t fence;   /* of the compute lane: the end of the last program on its device alone; what comes later
+                         waits for it */
     dmi_lane lane[DMI_STAMP_LANES];
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */
@@ -332,6 +341,8 @@ void dmi_engine_trim(dmi_engine *e);
 void dmi_engine_trim_all(dmi_engine *e);
 /* Waits until all commands are done but one that is being enqueued, or until the session is over. */
 void dmi_engine_drain(dmi_engine *e);
+/* Does this endpoint's work until that is true; false: the session is over. */
+DM_CHECKED bool dmi_engine_await(dmi_engine *e, bool (*is_true)(dmi_engine *e));
 /* Memory from the pool, unless a planted fault says no. A GPU that has none left waits for what earlier commands give back
  * before that is an error. */
 DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocation *out);

@@ -1,9 +1,11 @@
 /* Workers as threads of this process. */
 #include "base/turns.h"
 #include "exec/trace.h"
+#include "launch/gpu_users.h"
 #include "launch/launch.h"
 #include "launch/pairs.h"
 #include "launch/placements.h"
+#include "plan/on_device.h"
 #include "worker/worker.h"
 
 #include <pthread.h>
@@ -30,6 +32,7 @@ typedef struct thread_launch {
     bool turns;               /* its threads run one at a time (base/turns.h) */
     int *host_of;             /* pretended hosts of workers with GPUs, or NULL */
     int *consumer;
+    bool uses_gpus; /* noted (launch/gpu_users.c) */
     worker_thread *thread;
     dmi_placement_report *placement; /* [workers] */
 } thread_launch;
@@ -51,6 +54,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .gemm_algorithm = (int)config->gemm_algorithm,
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_chunk = config->reduce_chunk,
+                         .sum_bucket = config->sum_bucket,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
                          .chunk = 2 << 20,
                          .file_chunk = config->file_chunk};
@@ -119,6 +123,12 @@ static void blas_return(void)
     pthread_mutex_unlock(&blas.lock);
 }
 
+/* Are programs to run on the devices alone? Then no other session may use the GPUs. */
+static bool uses_alone(const thread_launch *l)
+{
+    return l->config.program_device == DMI_PROGRAM_DEVICE_ON && l->workers > 1;
+}
+
 static void free_launch(thread_launch *l)
 {
     for (int w = 0; w < l->started; w++) {
@@ -131,6 +141,9 @@ static void free_launch(thread_launch *l)
     }
     if (l->blas) {
         blas_return();
+    }
+    if (l->uses_gpus) {
+        dmi_gpu_users_remove(uses_alone(l));
     }
     dmi_hub_close(&l->hub);
     free(l->thread);
@@ -172,6 +185,9 @@ static void quiesce_threads(dmi_session *s)
     for (int w = 0; w < l->workers && dmi_hub_port(&l->hub, w)->pid == (int)getpid();
          w++) { /* not in a fork's child */
         dmi_compute_quiesce(&l->thread[w].worker.engine, until);
+    }
+    for (int w = 0; w < l->workers && l->device; w++) { /* its hosts stand still */
+        l->device->give_up(&l->thread[w].worker.engine);
     }
     if (l->device) {
         l->device->quiesce(until);
@@ -217,6 +233,23 @@ static dm_status part_workers(thread_launch *l)
     return l->host_of ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
 }
 
+/* May programs run on the devices alone? What waits on a device must not hold up what it waits for: so each
+ * worker has a GPU of its own (adr/0050). */
+static bool wants_alone(const thread_launch *l)
+{
+    bool asked = uses_alone(l);
+    const char *why = !asked                               ? NULL
+                      : l->workers > l->device->count()    ? "workers share GPUs"
+                      : l->config.capture                  ? "capture=1 makes a graph of each step"
+                      : l->host_of                         ? "some GPUs have no direct access to others"
+                      : l->workers > DMI_ON_DEVICE_WORKERS ? "there are too many workers"
+                                                           : NULL;
+    if (why) {
+        dmi_log(DMI_LOG_WARN, "program_device=on, but %s: programs run as without it", why);
+    }
+    return asked && !why;
+}
+
 /* Ways from GPU to GPU, and what plans must know of them. */
 static dm_status connect_workers(thread_launch *l)
 {
@@ -238,12 +271,14 @@ static dm_status connect_workers(thread_launch *l)
     l->profile.host_of = l->host_of;
     l->profile.gemm_fused = fused && !l->host_of;
     l->profile.pace_bytes = l->host_of ? 0 : dmi_profile_pace(&l->config, l->workers);
+    l->profile.on_device = wants_alone(l);
     for (int w = 0; w < l->workers; w++) {
         dmi_profile *profile = &l->thread[w].worker.profile;
         profile->host_of = l->profile.host_of;
         profile->gemm_fused = l->profile.gemm_fused;
         profile->pace_bytes = l->profile.pace_bytes;
         profile->rates = l->profile.rates;
+        profile->on_device = l->profile.on_device;
     }
     free(engine);
     return status;
@@ -354,6 +389,11 @@ static dm_status choose_device(thread_launch *l)
                         l->workers, gpus);
     }
     l->device = gpus > 0 ? gpu : NULL;
+    status = gpus > 0 ? dmi_gpu_users_add(uses_alone(l)) : DM_OK;
+    if (status != DM_OK) {
+        return status;
+    }
+    l->uses_gpus = gpus > 0;
     l->profile.gpu = gpus > 0;
     l->profile.facts =
         (dmi_device_facts){.gpu = gpus > 0, .emulated = gpus > 0 && dmi_device_gpu(DMI_DEVICE_EMULATED)};

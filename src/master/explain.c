@@ -1,6 +1,8 @@
 /* Plans as text, without running them; the workers' counters. */
 #include "base/sized.h"
+#include "master/recording.h"
 #include "master/session.h"
+#include "plan/on_device.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,9 +28,33 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...)
     }
 }
 
+/* Could this worker run the program on its device alone? Else why not, unless another reason is known. */
+static dm_status try_alone(const dmi_session *s, dmi_plan *plan, int worker, char why[DMI_ON_DEVICE_WHY + 24])
+{
+    dmi_plan *alone = NULL;
+    char text[DMI_ON_DEVICE_WHY] = "";
+    dm_status status = dmi_plan_on_device(plan, s->workers, &alone, text);
+    if (status == DM_OK && !alone && !why[0]) {
+        snprintf(why, DMI_ON_DEVICE_WHY + 24, "on worker %d %s", worker, text);
+    }
+    dmi_plan_release(alone);
+    return status;
+}
+
+/* A program that leaves out workers does not run on the devices alone. */
+static bool everywhere(const dmi_session *s, const dmi_call *call)
+{
+    uint64_t members = dmi_program_members(call->tail);
+    return s->workers < 64 && ~members << (64 - s->workers) == 0;
+}
+
 dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
+    char why[DMI_ON_DEVICE_WHY + 24] = "";
+    if (call->op == DMI_OP_program && s->profile.on_device && !everywhere(s, call)) {
+        snprintf(why, sizeof why, "some workers take no part");
+    }
     for (int w = 0; w < s->workers; w++) {
         dmi_plan *plan = NULL;
         dm_status status = dmi_plan_make(call, &s->profile, w, &plan);
@@ -47,7 +73,14 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         }
         dmi_plan_describe(plan, text, sizeof text);
         dmi_explain_printf(s, "  %s\n", text);
+        status = call->op == DMI_OP_program && s->profile.on_device ? try_alone(s, plan, w, why) : DM_OK;
         dmi_plan_release(plan);
+        if (status != DM_OK) {
+            return status;
+        }
+    }
+    if (call->op == DMI_OP_program && s->profile.on_device) {
+        dmi_explain_printf(s, "  on the devices alone: %s%s\n", why[0] ? "no, " : "yes", why);
     }
     return DM_OK;
 }

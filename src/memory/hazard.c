@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AREAS = 16 };
+enum { MOST_AREAS = 16 }; /* where nothing is said */
 
 typedef struct dmi_area_hazard {
     dmi_area area;
@@ -49,8 +49,9 @@ static void forget(dmi_hazards *h, int count)
 
 void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use)
 {
+    int most = h->most ? h->most : MOST_AREAS;
     if (area->ndim >= 0 && !h->area) {
-        h->area = malloc(MOST_AREAS * sizeof *h->area);
+        h->area = malloc((size_t)most * sizeof *h->area);
     }
     if (area->ndim < 0 || !h->area) {
         if (h->areas > 0) {
@@ -64,7 +65,7 @@ void dmi_hazards_add(dmi_hazards *h, const dmi_area *area, const dmi_hazard *use
         i++;
     }
     if (i == h->areas) {
-        if (h->areas == MOST_AREAS) {
+        if (h->areas == most) {
             forget(h, 1);
         }
         i = h->areas++;

@@ -47,6 +47,7 @@ bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b);
 /* The accesses to one memory so far: of a few areas apart, of all others together. Zeros: none. */
 typedef struct dmi_hazards {
     dmi_hazard rest;
+    int most; /* areas; 0: 16 */
     int areas;
     struct dmi_area_hazard *area; /* [areas] the oldest first */
 } dmi_hazards;

@@ -131,6 +131,7 @@ typedef struct source {
     dmi_desc sliced;   /* SLICED, MADE */
     dmi_ref ref, work; /* its memory where it is in place; where it is not */
     bool *in_place;    /* a slice of this worker each */
+    bool joint;        /* SUMMED: later, together with others */
     bool direct; /* MADE: all slices of all workers are in place; SUMMED: the only slice makes the operand */
     const dmi_desc *x;
     const cut *cut;
@@ -254,6 +255,13 @@ static void bring_home(dmi_builder *b, const source *s)
                          NULL, s->done, done);
 }
 
+/* Have its sums no scale? */
+static bool is_plain(int kernel)
+{
+    return kernel == DMI_KERNEL_conv_weights || kernel == DMI_KERNEL_inner_weights ||
+           kernel == DMI_KERNEL_relu_sums;
+}
+
 /* Does the only slice make the whole operand where it lies? Sums by factors of the call, and those of rounded
  * addends, are made by a kernel. */
 static bool is_only(const dmi_builder *b, const dmi_call *call, const dmi_layer *layer, const source *s,
@@ -261,7 +269,7 @@ static bool is_only(const dmi_builder *b, const dmi_call *call, const dmi_layer 
 {
     dmi_region want;
     int64_t offset;
-    bool plain = layer->kernel == DMI_KERNEL_conv_weights || layer->kernel == DMI_KERNEL_inner_weights;
+    bool plain = is_plain(layer->kernel) && layer->kernel != DMI_KERNEL_relu_sums;
     if (!plain || s->cut->count != 1 || b->profile->workers != 1 || call->args.i[DMI_LAYER_KEEPS] ||
         s->x->dtype != ref->dtype || ref->role != DMI_LAYER_SUMMED || dmi_layer_elements(s->x) == 0) {
         return false;
@@ -280,6 +288,22 @@ typedef struct planning {
     dmi_mark ready; /* what the kernels read is there */
     dmi_mark done;  /* they have run */
 } planning;
+
+/* What is to be added up, but for when and where it is there. */
+static dmi_layer_sum sum_of(const planning *p, int r)
+{
+    const dmi_layer_ref *ref = &p->layer->ref[r];
+    const source *s = &p->source[r];
+    return (dmi_layer_sum){.b = p->b,
+                           .out = s->x,
+                           .ref = s->ref,
+                           .count = p->cut.count,
+                           .map = p->cut.map,
+                           .dtype = ref->dtype,
+                           .wire = ref->role == DMI_LAYER_SUMMED ? ref->dtype : DM_BF16,
+                           .keeps = p->call->args.i[DMI_LAYER_KEEPS],
+                           .unscaled = is_plain(p->layer->kernel)};
+}
 
 static dm_status prepare(planning *p, int r)
 {
@@ -306,8 +330,11 @@ static dm_status prepare(planning *p, int r)
         if (s->direct) {
             return DM_OK;
         }
+        dmi_layer_sum sum = sum_of(p, r);
+        int work = 0;
+        s->joint = dmi_joint_add(b, p->call, ref->operand, &sum, &work);
         int64_t bytes = dmi_layer_elements(s->x) * dmi_dtype_bytes(ref->dtype);
-        s->work = dmi_ref_work(dmi_build_work(b, mine * bytes), DMI_WRITE);
+        s->work = dmi_ref_work(s->joint ? work : dmi_build_work(b, mine * bytes), DMI_WRITE);
         return DM_OK;
     }
     if (ref->role != DMI_LAYER_WHOLE) {
@@ -413,6 +440,7 @@ dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *
     if (status != DM_OK || b->failed) {
         return status;
     }
+    int first = b->plan->nstep;
     run_slices(&p);
     for (int r = 0; r < p.refs && status == DM_OK && !b->failed; r++) {
         source *s = &p.source[r];
@@ -420,17 +448,14 @@ dm_status dmi_plan_layer(dmi_builder *b, const dmi_call *call, const dmi_layer *
         if (makes(layer->ref[r].role) && !s->direct) {
             bring_home(b, s);
         } else if (sums(layer->ref[r].role) && !s->direct) {
-            dmi_layer_sum sum = {.b = b,
-                                 .out = s->x,
-                                 .ref = s->ref,
-                                 .count = p.cut.count,
-                                 .map = p.cut.map,
-                                 .dtype = layer->ref[r].dtype,
-                                 .wire = layer->ref[r].role == DMI_LAYER_SUMMED ? layer->ref[r].dtype : DM_BF16,
-                                 .work = s->work.index,
-                                 .keeps = call->args.i[DMI_LAYER_KEEPS]};
+            dmi_layer_sum sum = sum_of(&p, r);
+            sum.work = s->work.index;
             memcpy(sum.ready, p.done, sizeof sum.ready);
-            status = dmi_plan_layer_sum(&sum);
+            if (s->joint) {
+                dmi_joint_made(b, sum.work, first, r);
+            } else {
+                status = dmi_plan_layer_sums(&sum, 1);
+            }
         }
     }
     return status;

@@ -4,6 +4,7 @@
 
 #include "kernels/dnn/dnn.h"
 #include "ops/common.h"
+#include "plan/program.h"
 
 #include <dmath/layers.h>
 
@@ -92,8 +93,22 @@ typedef struct dmi_layer_sum {
     dm_dtype dtype, wire; /* as computed; as they are added and sent */
     int work;             /* this worker's slices' sums, one after the other, of `dtype` */
     bool keeps;     /* beta is not 0 */
+    bool unscaled;  /* the call has no scale: it is 1 */
     dmi_mark ready; /* they are there */
 } dmi_layer_sum;
-DM_CHECKED dm_status dmi_plan_layer_sum(const dmi_layer_sum *sum);
+/* All are added up before any is sent on: so they do not wait for one another's transfers. */
+DM_CHECKED dm_status dmi_plan_layer_sums(const dmi_layer_sum *sums, int count);
+int dmi_layer_sum_channel(const dmi_layer_sum *sum);
+
+/* --- common_layer_joint.c: sums of a program that are made together. Its planner begins with the first, and
+ * calls the last before it plans each call (next) and when it has planned all (NULL). area: of the program's
+ * operands. */
+struct dmi_joint *dmi_joint_begin(dmi_builder *b, const dmi_program *p, const dmi_area *area);
+/* Takes the sum of this operand of the call, of which `ready` and `work` are not known yet, if it can: then its
+ * addends go to this workspace, and dmi_joint_made says which kernels make them: one for each slice of this
+ * worker, from number `step` on, with reference `ref`. */
+bool dmi_joint_add(dmi_builder *b, const dmi_call *call, int operand, const dmi_layer_sum *sum, int *work);
+void dmi_joint_made(dmi_builder *b, int work, int step, int ref);
+DM_CHECKED dm_status dmi_joint_make(dmi_builder *b, const dmi_call *next);
 
 #endif

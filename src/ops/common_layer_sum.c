@@ -15,6 +15,8 @@ typedef struct summing {
     dmi_desc to;    /* out, or a temporary with a segment for each worker */
     dmi_ref ref;    /* its memory */
     bool *skip;
+    bool segments;
+    dmi_mark made;
 } summing;
 
 static int64_t want_count(const void *context, int worker)
@@ -62,17 +64,25 @@ static dm_status lay_out_segments(summing *g)
     const dmi_layout *layout;
     int longest = 0;
     const dmi_layout *on = s->out->layout;
+    int *holders = dmi_build_alloc(s->b, (size_t)on->nworkers * sizeof *holders);
     dmi_layout_spec spec = {.kind = DMI_LAYOUT_GRID,
                             .ndim = s->out->ndim,
                             .session_workers = on->session_workers,
-                            .nworkers = on->nworkers,
-                            .workers = on->workers};
+                            .workers = holders};
+    for (int i = 0; holders && i < on->nworkers; i++) { /* of a view: not all that hold the array */
+        if (dmi_desc_local_count(s->out, on->workers[i]) > 0) {
+            holders[spec.nworkers++] = on->workers[i];
+        }
+    }
+    if (!holders) {
+        return DM_OK; /* the builder knows */
+    }
     for (int d = 0; d < s->out->ndim; d++) {
         spec.shape[d] = s->out->extent[d];
         spec.grid[d] = 1;
         longest = s->out->extent[d] > s->out->extent[longest] ? d : longest;
     }
-    spec.grid[longest] = on->nworkers;
+    spec.grid[longest] = spec.nworkers;
     dm_status status = dmi_build_layout(s->b, &spec, &layout);
     if (status == DM_OK) {
         g->to = dmi_desc_whole(s->out->dtype, layout, 0);
@@ -144,7 +154,7 @@ static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done
         rows.offset += region.count * s->count * elem;
         if (region.count > 0) {
             dmi_step *step = dmi_build_kernel(s->b, DMI_KERNEL_fold, &k, sizeof k, refs, 2, ready);
-            step->scalar[0] = DMI_SCALAR_S0;
+            step->scalar[0] = s->unscaled ? DMI_SCALAR_ONE : DMI_SCALAR_S0;
             step->scalar[1] = s->keeps ? DMI_SCALAR_S1 : DMI_SCALAR_ZERO;
             dmi_mark_step(done, step);
         }
@@ -152,7 +162,7 @@ static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done
 }
 
 /* Large sums are beside what comes after them, as those of reductions are. */
-static int channel_of(const dmi_layer_sum *s)
+int dmi_layer_sum_channel(const dmi_layer_sum *s)
 {
     int senders = 0;
     for (int i = 0; i < s->count; i++) {
@@ -167,59 +177,76 @@ static int channel_of(const dmi_layer_sum *s)
         &(dmi_load){.addends = s->count, .bytes = dmi_dtype_bytes(s->wire), .senders = senders, .replicas = 1});
 }
 
-static dm_status plan_sum(const dmi_layer_sum *s)
+/* Fetches addends and adds them up. */
+static dm_status add(summing *g)
 {
+    const dmi_layer_sum *s = g->s;
     dmi_builder *b = s->b;
-    summing g = {.s = s, .to = *s->out, .ref = s->ref};
-    dmi_mark ready = {0}, made = {0}, done = {0};
+    dmi_mark ready = {0};
     int64_t bytes = dmi_layer_elements(s->out) * dmi_dtype_bytes(s->dtype), room = 0;
-    bool segments = s->out->layout->replicas > 1 && s->count > 1 && bytes >= SEGMENTS_PAY;
-    dm_status status = lay_out_parts(&g);
-    status = status == DM_OK && segments ? lay_out_segments(&g) : status;
-    int64_t regions = want_count(&g, b->me);
-    g.skip = dmi_build_alloc(b, (size_t)regions + 1);
+    g->segments = s->out->layout->replicas > 1 && s->count > 1 && bytes >= SEGMENTS_PAY;
+    dm_status status = lay_out_parts(g);
+    status = status == DM_OK && g->segments ? lay_out_segments(g) : status;
+    int64_t regions = want_count(g, b->me);
+    g->skip = dmi_build_alloc(b, (size_t)regions + 1);
     if (status != DM_OK || b->failed) {
         return status;
     }
     for (int64_t i = 0; i < regions; i++) {
         dmi_region region;
-        dmi_desc_region(&g.to, b->me, i, &region);
-        g.skip[i] = s->wire == s->dtype && has_all(&g, &region);
-        room = g.skip[i] ? room : 1;
+        dmi_desc_region(&g->to, b->me, i, &region);
+        g->skip[i] = s->wire == s->dtype && has_all(g, &region);
+        room = g->skip[i] ? room : 1;
     }
     dmi_ref rows = dmi_ref_work(0, DMI_WRITE);
     if (room) {
-        int64_t count = dmi_desc_local_count(&g.to, b->me) * s->count;
+        int64_t count = dmi_desc_local_count(&g->to, b->me) * s->count;
         rows = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(s->wire)), DMI_WRITE);
     }
-    if (segments && s->keeps) {
+    if (g->segments && s->keeps) {
         static const dmi_mark nothing = {0};
-        move(&g, s->out, s->ref, &g.to, g.ref, nothing, ready);
+        move(g, s->out, s->ref, &g->to, g->ref, nothing, ready);
     }
     dmi_plan_fetch_after(b,
-                         &(dmi_fetch){.src = &g.parts,
+                         &(dmi_fetch){.src = &g->parts,
                                       .src_ref = dmi_ref_work(s->work, DMI_READ),
                                       .dst_dtype = s->wire,
                                       .dst_ref = rows,
                                       .count = want_count,
                                       .want = want_region,
-                                      .context = &g,
+                                      .context = g,
                                       .dense = true,
-                                      .skip = g.skip},
+                                      .skip = g->skip},
                          NULL, s->ready, ready);
     dmi_mark_merge(ready, s->ready);
     rows.mode = DMI_READ;
-    add_up(&g, rows, ready, made);
-    if (segments) {
-        move(&g, &g.to, g.ref, s->out, s->ref, made, done);
-    }
+    add_up(g, rows, ready, g->made);
     return DM_OK;
 }
 
-dm_status dmi_plan_layer_sum(const dmi_layer_sum *s)
+/* Sends finished segments to those that hold the result. */
+static void share(summing *g)
 {
-    dmi_build_channel(s->b, channel_of(s));
-    dm_status status = plan_sum(s);
-    dmi_build_channel(s->b, 0);
+    dmi_mark done = {0};
+    if (g->segments) {
+        move(g, &g->to, g->ref, g->s->out, g->s->ref, g->made, done);
+    }
+}
+
+dm_status dmi_plan_layer_sums(const dmi_layer_sum *sums, int count)
+{
+    dmi_builder *b = sums->b;
+    summing *g = dmi_build_alloc(b, (size_t)count * sizeof *g);
+    dm_status status = DM_OK;
+    for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
+        g[i] = (summing){.s = &sums[i], .to = *sums[i].out, .ref = sums[i].ref};
+        dmi_build_channel(b, dmi_layer_sum_channel(&sums[i]));
+        status = add(&g[i]);
+    }
+    for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
+        dmi_build_channel(b, dmi_layer_sum_channel(&sums[i]));
+        share(&g[i]);
+    }
+    dmi_build_channel(b, 0);
     return status;
 }

@@ -1,6 +1,6 @@
 /* A program: the plans of its calls one after the other, each in a phase of its own. */
 #include "plan/program.h"
-#include "ops/common.h"
+#include "ops/common_layer.h"
 
 #include <string.h>
 
@@ -62,6 +62,15 @@ static void rename_refs(dmi_builder *b, const dmi_program *p, int which, int fro
     }
 }
 
+/* Steps of sums that are made together have the program's operands and no numbers. Messages name the call
+ * before them, one of those that made the addends or one behind it. */
+static void name_joint(dmi_builder *b, int from, int which)
+{
+    for (int i = from; i < b->plan->nstep; i++) {
+        b->plan->step[i].call = (uint16_t)(which + 1);
+    }
+}
+
 /* The ops, the public calls for messages, and what steps read when they run. */
 static void note_calls(dmi_builder *b, const dmi_program *p)
 {
@@ -102,14 +111,22 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
         in_turn = in_turn && order[i] == i;
         next += p->call[i].numbers;
     }
+    b->joint = dmi_joint_begin(b, p, at.area);
     for (int i = 0; i < p->calls && status == DM_OK && !b->failed; i++) {
         int from = b->plan->nstep, which = order[i];
+        status = dmi_joint_make(b, &p->call[which]);
+        name_joint(b, from, order[DMI_MAX(i - 1, 0)]);
+        from = b->plan->nstep;
         if (i > 0) {
             dmi_build_phase(b);
         }
-        status = dmi_ops[p->call[which].op].plan(b, &p->call[which]);
+        status = status == DM_OK ? dmi_ops[p->call[which].op].plan(b, &p->call[which]) : status;
         rename_refs(b, p, which, from, number[which], &at);
     }
+    int from = b->plan->nstep;
+    status = status == DM_OK ? dmi_joint_make(b, NULL) : status;
+    name_joint(b, from, order[DMI_MAX(p->calls - 1, 0)]);
+    b->joint = NULL;
     note_calls(b, p);
     b->same = at.same;
     b->area = at.area;

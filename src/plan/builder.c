@@ -9,6 +9,7 @@ const char *dmi_step_name(int kind)
 {
     return kind == DMI_STEP_PUSH                              ? "push"
            : kind == DMI_STEP_EXPECT                          ? "expect"
+           : kind == DMI_STEP_EXCHANGE                        ? "exchange"
            : kind >= DMI_STEP_KERNEL && kind < DMI_STEP_KINDS ? dmi_kernels[kind - DMI_STEP_KERNEL].name
                                                               : "?";
 }

@@ -383,3 +383,39 @@ void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked)
         b->failed = true;
     }
 }
+
+/* Folds the dims of a copy without runs into width, height and two pitches. */
+bool dmi_copy_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4])
+{
+    int64_t width = 1, height = 1, src_pitch = 0, dst_pitch = 0;
+    *src = c->src_offset;
+    *dst = c->dst_offset;
+    for (int d = c->ndim - 1; d >= 0; d--) {
+        if (c->nrun[d] != 1) {
+            return false;
+        }
+        int64_t len = c->run[d][0].len, ss = c->src_stride[d], ds = c->dst_stride[d];
+        *src += c->run[d][0].a * ss;
+        *dst += c->run[d][0].b * ds;
+        if (len == 1) {
+            continue;
+        }
+        if (height == 1 && ss == width && ds == width) {
+            width *= len;
+        } else if (height == 1) {
+            height = len;
+            src_pitch = ss;
+            dst_pitch = ds;
+        } else if (ss == src_pitch * height && ds == dst_pitch * height) {
+            height *= len;
+        } else {
+            return false;
+        }
+    }
+    v[0] = width * elem;
+    v[1] = height;
+    v[2] = (height > 1 ? src_pitch : width) * elem;
+    v[3] = (height > 1 ? dst_pitch : width) * elem;
+    bool few = v[0] <= INT32_MAX && v[2] <= INT32_MAX && v[3] <= INT32_MAX; /* what a copy of rows takes */
+    return v[2] >= v[0] && v[3] >= v[0] && (height == 1 || few);
+}

@@ -26,6 +26,11 @@ void dmi_build_phase(dmi_builder *b)
     memset(b->kernel_work, 0, sizeof b->kernel_work); /* the next ones' lives as long as their phase */
 }
 
+/* BESIDE: phases of a program on GPUs in which memory that channel 1 has used is given to nothing else. What
+ * got it at once would wait for transfers that are to run beside it. MOST_AREAS: of workspaces side by side in
+ * one place that are known one by one. */
+enum { BESIDE = 16, MOST_AREAS = 256 };
+
 static int end_of_phase(const dmi_builder *b, int phase)
 {
     return phase < b->phases ? b->phase_end[phase] : b->plan->nstep;
@@ -59,11 +64,13 @@ static void find_lifetimes(const dmi_builder *b, dmi_workspace *work)
     }
     for (int phase = 0, i = 0; phase <= b->phases; phase++) {
         for (; i < end_of_phase(b, phase); i++) {
-            for (int r = 0; r < plan->step[i].nref; r++) {
-                const dmi_ref *ref = &plan->step[i].ref[r];
-                if (ref->kind == DMI_REF_WORK) {
-                    work[ref->index].first = DMI_MIN(work[ref->index].first, phase);
-                    work[ref->index].last = phase;
+            const dmi_step *step = &plan->step[i];
+            bool beside = plan->repeats && b->profile->gpu && dmi_lane_channel(step->lane) == 1;
+            for (int r = 0; r < step->nref; r++) {
+                if (step->ref[r].kind == DMI_REF_WORK) {
+                    dmi_workspace *w = &work[step->ref[r].index];
+                    w->first = DMI_MIN(w->first, phase);
+                    w->last = DMI_MAX(w->last, DMI_MIN(phase + (beside ? BESIDE : 0), b->phases));
                 }
             }
         }
@@ -178,6 +185,9 @@ static void find_waits(dmi_builder *b, accesses *a)
     a->use = calloc(2 * n, sizeof *a->use);
     a->known = calloc(n, sizeof *a->known);
     b->failed = b->failed || !a->last || !a->use || !a->known;
+    for (int i = 0; i < a->count && !b->failed; i++) {
+        a->last[i].most = MOST_AREAS;
+    }
     a->earlier = a->use + n;
     for (int phase = 0, i = 0; phase <= b->phases && !b->failed; phase++) {
         for (; i < end_of_phase(b, phase); i++) {

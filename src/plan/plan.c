@@ -1,4 +1,4 @@
-#include "plan/plan.h"
+#include "plan/on_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +108,10 @@ void dmi_plan_release(dmi_plan *plan)
         if (plan->graphs) {
             plan->graphs_free(plan->graphs);
         }
+        if (plan->on_device && plan->on_device->free) {
+            plan->on_device->free(plan->on_device);
+        }
+        dmi_plan_release(plan->origin);
         dmi_arena_free(&plan->arena);
         free(plan->step);
         free(plan->work_bytes);

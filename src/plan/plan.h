@@ -119,8 +119,10 @@ typedef struct dmi_profile {
     int gemm_algorithm;      /* enum dmi_gemm_algorithm */
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_chunk;    /* minimum bytes of a chunk of a segment; 0: chosen */
+    int64_t sum_bucket;      /* bytes of sums of layers that a program makes together; 0: chosen; 1: none */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
+    bool on_device;          /* programs run on the workers' devices alone, where they can (on_device.h) */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     int64_t pace_bytes;      /* pushes of at least so much are paced (dmi_build_round); 0: none */
@@ -142,8 +144,8 @@ typedef struct dmi_ref {
                          workspaces may share one */
 } dmi_ref;
 
-/* What a step is: a transfer, or a kernel of the table. */
-enum { DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_KERNEL };
+/* What a step is: a transfer, several of them at once (on_device.h), or a kernel of the table. */
+enum { DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_EXCHANGE, DMI_STEP_KERNEL };
 #define DMI_STEP(kernel) (DMI_STEP_KERNEL + DMI_KERNEL_##kernel)
 enum { DMI_STEP_KINDS = DMI_STEP_KERNEL + DMI_KERNELS };
 const char *dmi_step_name(int kind); /* "push", "expect", or the kernel's; "?" for a number that is no kind */
@@ -153,7 +155,7 @@ enum { DMI_SCALAR_S0 = 0, DMI_SCALAR_S1 = 1, DMI_SCALAR_ONE = 254, DMI_SCALAR_ZE
 #define DMI_UNSCALED {DMI_SCALAR_ONE, DMI_SCALAR_ZERO} /* scale 1, beta 0 */
 
 typedef struct dmi_step {
-    uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP(kernel) */
+    uint8_t kind; /* DMI_STEP_PUSH, DMI_STEP_EXPECT, DMI_STEP_EXCHANGE, DMI_STEP(kernel) */
     uint8_t lane, nref;
     uint8_t of; /* EXPECT: operand + 1 of which a block comes; 0: none, or unknown. For messages about those
                    that wait */
@@ -169,12 +171,12 @@ typedef struct dmi_step {
     uint32_t before;       /* of DMI_TRAIT_WAITS: the last EXPECT of an earlier phase among them; 0: none. For
                               the others, on a GPU, the kernel itself waits */
     dmi_ref *ref;          /* [nref] */
-    const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy */
+    const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy; EXCHANGE: dmi_exchange */
     int64_t workspace;     /* bytes that the kernel asked for: its last reference; 0: none */
     int64_t bytes;         /* PUSH, EXPECT: payload */
     int64_t flops;
 } dmi_step;
-static inline const dmi_kernel *dmi_step_kernel(const dmi_step *step) /* NULL: a transfer */
+static inline const dmi_kernel *dmi_step_kernel(const dmi_step *step) /* NULL: transfers */
 {
     return step->kind < DMI_STEP_KERNEL ? NULL : &dmi_kernels[step->kind - DMI_STEP_KERNEL];
 }
@@ -222,6 +224,9 @@ typedef struct dmi_plan {
     bool repeats;                   /* it is likely to run again with the same memory: a GPU may keep graphs of its kernels, */
     struct dmi_plan_graphs *graphs; /* here */
     void (*graphs_free)(struct dmi_plan_graphs *graphs);
+    struct dmi_on_device
+        *on_device;          /* its transfers are steps of the compute lane (on_device.h); NULL: they are not */
+    struct dmi_plan *origin; /* that it was made of, and whose memory it uses; NULL: none */
     atomic_int refs;
 } dmi_plan;
 
@@ -245,6 +250,7 @@ typedef struct dmi_builder {
     const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
     int channel;           /* of the steps that come next: on its lanes */
     bool pushed;           /* in this round, a paced push */
+    struct dmi_joint *joint; /* of a program: sums of layers that wait; NULL: none does (ops/common_layer.h) */
     int kernel_work[DMI_CHANNELS]; /* workspace that kernels asked for, from 1; 0: none */
     uint32_t before_round; /* EXPECTs up to the end of the last round with such a push */
     dmi_step scrap; /* what step calls return once failed */
@@ -401,6 +407,9 @@ void dmi_copy_split(dmi_builder *b, const dmi_copy *copy, int64_t max_bytes,
 /* dmi_copy_pack and dmi_copy_unpack with the plan's memory; out of memory fails the plan. */
 void dmi_build_pack(dmi_builder *b, const dmi_copy *copy, dmi_copy *packed);
 void dmi_build_unpack(dmi_builder *b, const dmi_copy *copy, dmi_copy *unpacked);
+/* Are both sides of a copy stacks of rows? Then *src and *dst: where they begin (elements); v: bytes of a row,
+ * number of rows, bytes from one row to the next in the source and in the destination. */
+bool dmi_copy_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
 
 /* --- fetch.c: bringing elements to where they are wanted ------------------------------------------------------ */
 /* Every worker w needs some regions of a source, each with its memory at w. The source is operand `operand` of

@@ -24,6 +24,9 @@ dm_status dmi_insist(dmi_worker *w, dmi_attempt *attempt, const void *frame, voi
 void dmi_worker_break(dmi_worker *w, dm_status status)
 {
     w->broken = true;
+    if (w->engine.config.device) { /* others would wait on their devices for what this one does no more */
+        w->engine.config.device->give_up(&w->engine);
+    }
     atomic_store(&w->engine.port->broken, (int)status);
     dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
 }

@@ -1,6 +1,7 @@
 /* Programs at a worker: received call by call, planned once, run as commands. */
 #include "comm/frames.h"
 #include "ops/ops.h"
+#include "plan/on_device.h"
 #include "plan/program.h"
 #include "worker/worker.h"
 
@@ -69,6 +70,7 @@ static dm_status begin(dmi_worker *w, const void *frame, void *out)
         return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
     program->skipped = !dmi_worker_takes_part(w, f->members);
+    program->everywhere = w->profile.workers < 64 && ~f->members << (64 - w->profile.workers) == 0;
     w->program[f->program] = program;
     w->receiving = program;
     return DM_OK;
@@ -146,6 +148,29 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
         dmi_worker_count_plan(w, false);
     }
     return status;
+}
+
+/* Do all workers run the program on their devices alone? */
+static void agree(dmi_worker *w, struct dmi_worker_program *program)
+{
+    const dmi_device *device = w->engine.config.device;
+    dmi_plan *alone = NULL;
+    char why[DMI_ON_DEVICE_WHY] = "there is no memory";
+    if (!w->profile.on_device || !program->everywhere || !program->plan) {
+        return;
+    }
+    dm_status status = dmi_plan_on_device(program->plan, w->profile.workers, &alone, why);
+    bool agreed = device->agree(&w->engine, alone);
+    if (status == DM_OK && alone) {
+        snprintf(why, sizeof why, "%s", agreed ? "yes" : "not all workers can");
+    }
+    dmi_log(DMI_LOG_INFO, "a program on the devices alone: %s", why);
+    if (agreed) {
+        dmi_plan_release(program->plan);
+        program->plan = alone;
+    } else {
+        dmi_plan_release(alone);
+    }
 }
 
 static dm_status begin_course(dmi_worker *w, const void *frame, void *out)
@@ -255,6 +280,7 @@ void dmi_program_receive(dmi_worker *w, const dmi_frame *frame)
             if (w->receiving->skipped) {
                 check_skipped(w->receiving);
             }
+            agree(w, w->receiving);
         }
         w->receiving = NULL;
         break;

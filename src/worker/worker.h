@@ -157,6 +157,7 @@ typedef struct dmi_worker_program {
     int seeds, *seed;  /* [seeds] numbers that advance with it */
     uint32_t group;    /* of its calls, if all have one; for the timeline */
     bool skipped;      /* it takes no part */
+    bool everywhere;   /* all workers take part */
     dmi_plan *plan;
     dmi_course course; /* of a program with loops, which has no plan of its own */
 } dmi_worker_program;

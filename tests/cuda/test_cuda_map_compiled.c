@@ -71,7 +71,7 @@ static void run_case(fixture *f, rng *r, map_case *c, bool exact, const char *wh
     free(compiled);
 }
 
-static void dense_box(map_case *c, int64_t n, int64_t rows)
+static void dense_box(map_case *c, int64_t n, int64_t rows, int first)
 {
     int out = c->d.program.inputs;
     memset(c->d.stride, 0, sizeof c->d.stride);
@@ -79,8 +79,9 @@ static void dense_box(map_case *c, int64_t n, int64_t rows)
     c->d.ndim = 2;
     c->d.extent[0] = rows;
     c->d.extent[1] = n;
-    for (int s = 0; s <= out; s++) { /* the inputs in turn: a matrix, a row to every row, one of each row */
-        int form = s == out ? 0 : s % 3;
+    for (int s = 0; s <= out;
+         s++) { /* the inputs in turn, from `first` on: a matrix, a row to every row, one of each row */
+        int form = s == out ? 0 : (s + first) % 3;
         c->d.stride[s][0] = form == 1 ? 0 : form == 2 ? 1 : n;
         c->d.stride[s][1] = form == 2 ? 0 : 1;
         c->span[s] = n * rows;
@@ -92,7 +93,7 @@ static void run_program(fixture *f, rng *r, map_case *c, bool exact)
 {
     dmi_map_kernels kernels;
     f->q->compile = DMI_COMPILE_ALWAYS;
-    assert_true(dmi_cuda_map_kernels(f->q, &c->d, 0, &kernels));
+    assert_true(dmi_cuda_map_kernels(f->q, &c->d, false, 0, &kernels));
     for (int box = 0; box < 8; box++) {
         int ndim = (int)rng_in(r, 0, 4);
         map_box(r, c, ndim, ndim <= 1 ? 3000 : ndim == 2 ? 70 : 9, box % 3 == 0);
@@ -100,11 +101,15 @@ static void run_program(fixture *f, rng *r, map_case *c, bool exact)
         c->m.number[box % 3] = dmi_number_of((double)rng_in(r, -3, 9));
     }
     for (int box = 0; box < 4; box++) {
-        dense_box(c, 16 * rng_in(r, 1, 200) + (box == 3 ? 5 : 0), rng_in(r, 1, 20));
+        dense_box(c, 16 * rng_in(r, 1, 200) + (box == 3 ? 5 : 0), rng_in(r, 1, 20), box);
         run_case(f, r, c, exact, "dense rows");
     }
     map_box(r, c, 8, 3, false);
     run_case(f, r, c, exact, "eight dims");
+    for (int box = 0; box < 4; box++) {
+        map_turned_box(r, c, box % 2);
+        run_case(f, r, c, exact, "turned inputs");
+    }
 }
 
 static void random_program(rng *r, map_case *c, bool any)
@@ -150,7 +155,7 @@ static void chain(map_case *c, int adds)
     c->d.dtype[0] = c->d.dtype[1] = DM_F32;
     dmi_map_result(&c->m, v[0], DM_F32);
     c->d.program = c->m.program;
-    dense_box(c, 1000, 3);
+    dense_box(c, 1000, 3, 0);
 }
 
 /* A program that is new is compiled and loaded while its stream is captured. */
@@ -173,7 +178,7 @@ static void test_capture(void **state)
     CUDA(cudaGraphLaunch(exec, f->q->stream));
     finish(f);
     dmi_map_kernels kernels;
-    assert_true(dmi_cuda_map_kernels(f->q, &c.d, 0, &kernels));
+    assert_true(dmi_cuda_map_kernels(f->q, &c.d, false, 0, &kernels));
     dmi_run_map(dmi_backend_cpu(), NULL, &c.d, c.m.number, c.m.numbers, at);
     char *got = download(gpu[1], bytes);
     check_same("captured", DM_F32, got, at[1], c.span[1]);
@@ -212,20 +217,44 @@ static void test_when(void **state)
     f->q->cache_dir = folder;
     f->q->compile = DMI_COMPILE_NEVER;
     chain(&c, 4);
-    assert_false(dmi_cuda_map_kernels(f->q, &c.d, 1 << 30, &kernels));
+    assert_false(dmi_cuda_map_kernels(f->q, &c.d, false, 1 << 30, &kernels));
     f->q->compile = DMI_COMPILE_AUTO;
-    assert_false(dmi_cuda_map_kernels(f->q, &c.d, 1000, &kernels));
-    assert_true(dmi_cuda_map_kernels(f->q, &c.d, 1 << 30, &kernels));
+    assert_false(dmi_cuda_map_kernels(f->q, &c.d, false, 1000, &kernels));
+    assert_true(dmi_cuda_map_kernels(f->q, &c.d, false, 1 << 30, &kernels));
     assert_int_equal(remove_files(folder), 1);
     chain(&c, 5);
     int uses = 1;
-    while (!dmi_cuda_map_kernels(f->q, &c.d, 1000, &kernels) && uses < 1000) {
+    while (!dmi_cuda_map_kernels(f->q, &c.d, false, 1000, &kernels) && uses < 1000) {
         uses++;
     }
     assert_int_equal(uses, 32);
     assert_int_equal(remove_files(folder), 1);
     f->q->cache_dir = NULL;
     rmdir(folder);
+}
+
+/* One row, whose kernels are compiled in advance, of a large array and a transposed one. */
+static void test_large_turned(void **state)
+{
+    fixture *f = begin_compiled(state);
+    const int64_t rows = 2050, n = 2081; /* 16 MiB and more; neither has whole tiles */
+    rng r = {25};
+    for (int aligned = 0; aligned < 2; aligned++) {
+        const int64_t pitch = aligned ? 2096 : n, column = aligned ? 2064 : rows;
+        map_case c = {.d = {.ndim = 2, .extent = {rows, n}, .dtype = {DM_F32, DM_F32, DM_F32}},
+                      .m = {.numbers = 2}};
+        c.m.number[0] = dmi_number_of(0.5);
+        c.m.number[1] = dmi_number_of(-3);
+        assert_int_equal(
+            dmi_map_row(DMI_EW_linear, (dm_dtype[]){DM_F32, DM_F32}, (int[]){0, 1}, DM_F32, &c.d.program),
+            DM_OK);
+        for (int s = 0; s < 3; s++) {
+            c.d.stride[s][0] = s == 1 ? 1 : pitch;
+            c.d.stride[s][1] = s == 1 ? column : 1;
+            c.span[s] = s == 1 ? n * column : rows * pitch;
+        }
+        run_case(f, &r, &c, true, "a large array and a transposed one");
+    }
 }
 
 /* Needs NVRTC, but no GPU. */
@@ -240,12 +269,14 @@ static void test_compiles(void **state)
         map_case c;
         size_t bytes;
         random_program(&r, &c, true);
-        char *source = dmi_map_source(&c.d);
-        assert_non_null(source);
-        void *code = dmi_nvrtc_compile(source, 90, &bytes);
-        assert_non_null(code);
-        free(code);
-        free(source);
+        for (int tiles = 0; tiles < 2; tiles++) {
+            char *source = tiles ? dmi_map_tile_source(&c.d) : dmi_map_source(&c.d);
+            assert_non_null(source);
+            void *code = dmi_nvrtc_compile(source, 90, &bytes);
+            assert_non_null(code);
+            free(code);
+            free(source);
+        }
     }
     size_t bytes;
     assert_null(dmi_nvrtc_compile("this is no program", 90, &bytes));
@@ -257,7 +288,7 @@ int main(void)
     char folder[] = "/tmp/dmath-code-XXXXXX";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_compiles), cmocka_unit_test(test_exact), cmocka_unit_test(test_any_row),
-        cmocka_unit_test(test_capture),  cmocka_unit_test(test_when),
+        cmocka_unit_test(test_capture),  cmocka_unit_test(test_when),  cmocka_unit_test(test_large_turned),
     };
     /* Not the user's folder; every program is compiled anew. */
     if (!mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1) != 0) {

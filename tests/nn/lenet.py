@@ -4,6 +4,7 @@
   lenet.py bits TOOL EXAMPLES      200 iterations on 1 and on 3 workers, and stopped and resumed on 2: the same bits
   lenet.py oracle TOOL EXAMPLES    losses of 100 iterations against NumPy (f64), weights carried over by .caffemodel
   lenet.py torch TOOL EXAMPLES     the same against PyTorch (f32)
+  lenet.py script TOOL EXAMPLES    examples/lenet/train.sh: with two emulated GPUs, on CPUs, with a number of workers given
 
 --iterations N: other numbers. Works in the current folder. The data are Fashion-MNIST where Debian's package
 dataset-fashion-mnist is installed, else images made here. Nothing here uses dmath's code: files are read by the formats'
@@ -11,6 +12,7 @@ definitions, and the solver's arithmetic is Caffe's, written out.
 """
 import argparse
 import gzip
+import os
 import pathlib
 import re
 import shutil
@@ -263,15 +265,36 @@ def bits(tool, examples, iterations):
         sys.exit("it has not learned")
 
 
+def script(tool, examples, iterations):
+    data = pathlib.Path("data")
+    data.mkdir(exist_ok=True)
+    for part, count in (("train", 640), ("t10k", 100)):
+        images, labels = make_images(count, count)
+        write_idx(data / f"{part}-images-idx3-ubyte.gz", images)
+        write_idx(data / f"{part}-labels-idx1-ubyte.gz", labels)
+    plain = {name: value for name, value in os.environ.items() if name not in ("DMATH_WORKERS", "DMATH_DEVICE")}
+    plain |= {"TOOL": str(pathlib.Path(tool).resolve()), "DATA": str(data.resolve())}
+    command = [pathlib.Path(examples) / "lenet/train.sh", "--max-iter", str(iterations)]
+    for settings, options, workers in (({"DMATH_DEVICE": "emulated", "DMATH_EMULATED_GPUS": "2"}, [], 2),
+                                       ({"DMATH_DEVICE": "cpu"}, [], 4), ({"DMATH_DEVICE": "cpu"}, ["-w", "1"], 1),
+                                       ({"DMATH_DEVICE": "cpu", "DMATH_WORKERS": "3"}, [], 3)):
+        done = subprocess.run(command + options, env=plain | settings, capture_output=True, text=True)
+        said = re.findall(r"Training on (\d+) worker", done.stdout + done.stderr)
+        if done.returncode != 0 or said != [str(workers)] or "Optimization Done" not in done.stdout + done.stderr:
+            sys.exit(f"{settings} {options}: status {done.returncode}, workers {said}, not {workers}\n{done.stdout}{done.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["bits", "oracle", "torch"])
+    parser.add_argument("what", choices=["bits", "oracle", "torch", "script"])
     parser.add_argument("tool")
     parser.add_argument("examples")
     parser.add_argument("--iterations", type=int)
     a = parser.parse_args()
     if a.what == "bits":
         bits(a.tool, a.examples, a.iterations or 200)
+    elif a.what == "script":
+        script(a.tool, a.examples, a.iterations or 2)
     else:
         compare(a.tool, a.examples, Numpy if a.what == "oracle" else Torch, a.iterations or 100)
 

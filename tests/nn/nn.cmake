@@ -12,8 +12,8 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
-# Tests beside training, updates that are dealt out, and gradients in bf16, with ranks, and on emulated GPUs.
-foreach(program test_beside test_dealt test_wire)
+# Splits of layers, tests beside training, updates that are dealt out, and gradients in bf16, with ranks, and on emulated GPUs.
+foreach(program test_split test_beside test_dealt test_wire)
   foreach(ranks 3 6)
     dmath_mpi_test(${program}_mpi_${ranks} ${ranks} $<TARGET_FILE:${program}>)
     dmath_test_folder(${program}_mpi_${ranks})
@@ -46,7 +46,8 @@ if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND ZLIB_FOUND)
     set(bits 20)
     set(oracle 5)
   endif()
-  foreach(what bits oracle)
+  set(script 2)
+  foreach(what bits oracle script)
     add_test(NAME nn_lenet_${what} COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/lenet.py ${what} $<TARGET_FILE:dmath_tool>
                                            ${PROJECT_SOURCE_DIR}/examples --iterations ${${what}})
     set_tests_properties(nn_lenet_${what} PROPERTIES TIMEOUT 600 PROCESSORS 2 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")

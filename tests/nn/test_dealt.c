@@ -33,7 +33,7 @@ static const char net_text[] = DATA("TRAIN", "9") DATA("TEST", "6")
 typedef struct left { /* what a run leaves */
     char lines[ROOM], tests[ROOM], weights[FILE_ROOM], state[FILE_ROOM];
     size_t bytes[2];
-    int dealt; /* parameters */
+    int dealt, both; /* parameters that are dealt out, those of layers by both */
 } left;
 
 static size_t read_file(const char *path, char *out)
@@ -67,6 +67,32 @@ typedef struct way {
     dm_dtype wire;
 } way;
 
+/* Weights by both that are dealt out lie on the workers that use them, as many on each as is said. */
+static int check_owners(const nn_net *net)
+{
+    int checked = 0;
+    for (int i = 0; i < net->param_count; i++) {
+        const nn_param *p = net->params[i];
+        int64_t shape[DM_MAX_DIMS], at[DM_MAX_DIMS] = {0}, held[16] = {0}, most = 0;
+        (void)nn_param_shape(p, shape);
+        if (!p->range || !p->dealt) {
+            continue;
+        }
+        const int64_t all = shape[p->range_dim], ranges = (all + p->range - 1) / p->range,
+                      each = (ranges + p->parts[1] - 1) / p->parts[1];
+        for (int64_t k = 0; k < all; k++) {
+            int worker = -1;
+            at[p->range_dim] = k;
+            CHECK(dm_array_owner(session, p->data, at, &worker));
+            assert_int_equal(worker % p->parts[1], k / p->range / each);
+            most = ++held[worker] > most ? held[worker] : most;
+        }
+        assert_int_equal(nn_param_held(net, p, true), p->count / all * most);
+        checked++;
+    }
+    return checked;
+}
+
 static left *train(const way *w, int update, const char *state)
 {
     left *out = calloc(1, sizeof *out);
@@ -88,6 +114,7 @@ static left *train(const way *w, int update, const char *state)
     for (int i = 0; i < solver->net->param_count; i++) {
         out->dealt += solver->net->params[i]->dealt;
     }
+    out->both = check_owners(solver->net);
     if (state) {
         CHECK(dm_solver_restore(solver, state));
     }
@@ -152,6 +179,49 @@ static void test_bits(void **state)
         /* the gradients of "wire" are rounded, those of "f32" are not */
         assert_true(strcmp(ways[i].name, "wire") != 0 ||
                     memcmp(of_one[i]->weights, of_one[0]->weights, of_one[0]->bytes[0]) != 0);
+    }
+}
+
+/* Layers split by batch, by features and by both, whole and dealt out, with tests beside and lean: the same
+ * bytes; and a state goes on in another split. */
+static void test_splits(void **state)
+{
+    static const char *const splits[] = {
+        "c=batch,up=batch,a=batch,s=batch,b=batch", "c=features,up=features,a=features,s=features,b=features",
+        "c=both,up=both,a=both,s=both,b=both", "c=both,up=features,a=batch,s=both,b=features"};
+    static left *of_one[2]; /* f32; bf16 */
+    (void)state;
+    for (int k = 0; k < 2 * COUNT(splits); k++) {
+        const int i = k / 2, n = k % 2, updates[2] = {DM_UPDATE_WHOLE, DM_UPDATE_DEALT};
+        const dm_dtype type = n ? DM_BF16 : DM_F32, wire = n ? DM_BF16 : (dm_dtype)0;
+        const way
+            w = {SETTINGS "momentum: 0.9", splits[i], type, i % 2, 4, i / 2, splits[i], wire},
+            then = {SETTINGS "momentum: 0.9", splits[(i + 1) % COUNT(splits)], type, 0, 4, 0, splits[i], wire};
+        dm_solver *solver = NULL;
+        dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+        left *all = train(&w, updates[(i + n) % 2], NULL);
+        if (updates[(i + n) % 2] == DM_UPDATE_DEALT && worker_count > 4) { /* by features nothing is */
+            assert_true(i == 1 || all->dealt > 0);
+            assert_int_equal(all->both, i == 2 ? 5 : i == 3 ? 2 : 0);
+        }
+        if (of_one[n]) {
+            expect_same(w.name, of_one[n], all, true);
+            free(all);
+        } else {
+            of_one[n] = all;
+        }
+        options.split = w.split;
+        options.type = w.type;
+        options.wire = w.wire;
+        options.update = updates[(i + n + 1) % 2];
+        write_file("solver.prototxt", w.settings);
+        CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+        CHECK(dm_solver_step(solver, 4));
+        CHECK(dm_solver_snapshot(solver));
+        CHECK(dm_solver_close(solver));
+        left *rest = train(&then, updates[(i + n) % 2], "dealt_iter_4.solverstate");
+        expect_same("another split", of_one[n], rest, false);
+        free(rest);
     }
 }
 
@@ -237,7 +307,7 @@ static void test_chosen(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_resumed),
-                                       cmocka_unit_test(test_chosen)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_splits),
+                                       cmocka_unit_test(test_resumed), cmocka_unit_test(test_chosen)};
     return run_on_workers_or_ranks(tests);
 }

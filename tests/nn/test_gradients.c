@@ -127,9 +127,9 @@ static dm_net *open_split(const char *text, const char *split, int slices)
 static void run_net(const char *text, const char *split, int slices, numbers *out)
 {
     dm_net *net = open_split(text, split, slices);
-    bool divided = !split || !strstr(split, "features");
+    bool divided = !split || strstr(split, "=batch");
     for (int i = 0; i < net->layer_count; i++) {
-        divided = divided || net->layers[i].by_features;
+        divided = divided || (net->layers[i].ranges > 0 && net->layers[i].split.form != NN_BATCH);
     }
     assert_true(divided);
     out->count = 0;
@@ -149,15 +149,16 @@ static void run_net(const char *text, const char *split, int slices, numbers *ou
     CHECK(dm_net_close(net));
 }
 
-/* "ip=features,fc=features": all inner products of a text that can be; "" where it has none. */
+/* "ip=features,fc=features": all layers of a text whose outputs can be cut; "" where it has none. */
 static void splits_of(const char *text, const char *form, char *out, size_t room)
 {
     dm_net *net = open_split(text, NULL, 4);
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < net->layer_count; i++) {
-        if (strcmp(net->layers[i].type->name, "InnerProduct") == 0 && !nn_inner_by_rows(&net->layers[i])) {
-            n += (size_t)snprintf(out + n, room - n, "%s%s=%s", n ? "," : "", net->layers[i].name, form);
+        const nn_layer *l = &net->layers[i];
+        if ((l->type->traits & NN_CUTS) && l->param[0]->owner == l && !nn_inner_by_rows(l)) {
+            n += (size_t)snprintf(out + n, room - n, "%s%s=%s", n ? "," : "", l->name, form);
         }
     }
     CHECK(dm_net_close(net));
@@ -197,7 +198,7 @@ static void test_same(void **state)
     numbers now = {NULL, 0, 0};
     (void)state;
     for (int i = 0; i < NETS; i++) {
-        char features[256], batch[256];
+        static const char *const forms[] = {"batch", "features", "both"};
         const bool first = worker_count == 1;
         run_net(text_of(i), NULL, 4, first ? &whole[i] : &now);
         if (!first) {
@@ -206,27 +207,32 @@ static void test_same(void **state)
         assert_true(whole[i].count > 0);
         run_net(text_of(i), NULL, 0, &now);
         expect_same(name_of(i), "a slice each", &now, &whole[i], 1e-4);
-        splits_of(text_of(i), "features", features, sizeof features);
-        splits_of(text_of(i), "batch", batch, sizeof batch);
-        if (*features) {
-            run_net(text_of(i), batch, 4, first ? &cut[i] : &now);
-            expect_same(name_of(i), "cut, by batch", first ? &cut[i] : &now, &cut[i], 0);
-            expect_same(name_of(i), "cut, by batch, against the whole", &cut[i], &whole[i], 1e-4);
-            run_net(text_of(i), features, 4, &now);
-            expect_same(name_of(i), "by features", &now, &cut[i], 0);
+        for (int k = 0; k < COUNT(forms); k++) {
+            char split[512];
+            numbers *to = first && k == 0 ? &cut[i] : &now;
+            splits_of(text_of(i), forms[k], split, sizeof split);
+            if (*split) {
+                run_net(text_of(i), split, 4, to);
+                expect_same(name_of(i), split, to, &cut[i], 0);
+                expect_same(name_of(i), "cut, against the whole", &cut[i], &whole[i], 1e-4);
+                run_net(text_of(i), split, 0, &now);
+                expect_same(name_of(i), "cut, a slice each", &now, &whole[i], 1e-4);
+            }
         }
     }
     free(now.at);
 }
 
-/* By batch, and by features where the net has inner products. */
+/* By batch, by features and by both. */
 static void test_central_differences(void **state)
 {
     (void)state;
-    for (int i = 0; i < COUNT(gradients) && (worker_count == 1 || worker_count == 5); i++) {
-        char features[256];
-        splits_of(gradients[i].text, "features", features, sizeof features);
-        dm_net *net = open_split(gradients[i].text, worker_count == 5 && *features ? features : NULL, 4);
+    for (int i = 0; i < COUNT(gradients) && worker_count != 2 && worker_count != 3; i++) {
+        char split[512] = "";
+        if (worker_count > 1) {
+            splits_of(gradients[i].text, worker_count == 5 ? "features" : "both", split, sizeof split);
+        }
+        dm_net *net = open_split(gradients[i].text, *split ? split : NULL, 4);
         for (int k = 0; k < 4 && gradients[i].params[k]; k++) {
             for (int p = 0; p < gradients[i].numbers; p++) {
                 char what[128];

@@ -395,6 +395,11 @@ dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out)
     return DM_OK;
 }
 
+dm_status dmi_cu_graph_upload(dmi_graph *graph, dmi_stream s)
+{
+    return check(cudaGraphUpload((cudaGraphExec_t)graph, s), "cudaGraphUpload");
+}
+
 dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s)
 {
     return check(cudaGraphLaunch((cudaGraphExec_t)graph, s), "cudaGraphLaunch");

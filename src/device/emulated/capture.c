@@ -77,6 +77,7 @@ dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out)
         return capture.broken[0] ? dmi_fail(DM_ERR_INTERNAL, "the capture was broken by %s", capture.broken)
                                  : dmi_fail(DM_ERR_NOMEM, "no memory for a graph");
     }
+    dmi_emu_may_wait();
     atomic_init(&graph->references, 1);
     graph->first = capture.first;
     *out = graph;
@@ -108,6 +109,12 @@ static void run_graph(dmi_emu_stream *s, dmi_emu_op *op)
 static void drop_graph(dmi_emu_op *op)
 {
     dmi_cu_graph_destroy(((graph_op *)op)->graph);
+}
+
+dm_status dmi_cu_graph_upload(dmi_graph *graph, dmi_stream s)
+{
+    (void)graph, (void)s;
+    return DM_OK;
 }
 
 dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s)

@@ -10,6 +10,7 @@
  *   DMATH_EMULATED_DELAY_US    every operation first sleeps at random, up to so long (0)
  *   DMATH_EMULATED_KERNEL_US   every kernel takes so long, and what it needs (0)
  *   DMATH_EMULATED_BUS_IDS     their PCI addresses, with commas between them (they have none)
+ *   DMATH_EMULATED_WAITS       1: what allocates, gives back memory or makes a graph waits for all devices (0)
  *   DMATH_EMULATED_RANGES      a file: ranges for a profiler are appended to it (none)
  *   DMATH_EMULATED_CUDA_MPI    0: the MPI library says that it takes no memory of devices (1: it does) */
 #ifndef DMI_EMULATED_H
@@ -24,6 +25,7 @@ enum { DMI_EMU_DEVICES = 64 };
 typedef struct dmi_emu_settings {
     int devices;
     int64_t memory_bytes, delay_us, kernel_us;
+    bool waits;
 } dmi_emu_settings;
 dmi_emu_settings dmi_emu_settings_read(void);
 int dmi_emu_current(void); /* device of the calling thread */
@@ -64,6 +66,9 @@ void dmi_emu_mark_unref(dmi_emu_mark *mark); /* NULL is fine */
 DM_CHECKED dm_status dmi_emu_put_wait(dmi_emu_stream *s, uint32_t *word, uint32_t value, dmi_emu_mark *mark);
 /* The host waits for all that is on a device's streams now. */
 void dmi_emu_device_wait(int device);
+/* A call of CUDA that may wait for all devices of the process, as their memory is mapped at each other: it does
+ * where the settings say so. */
+void dmi_emu_may_wait(void);
 
 /* --- capture.c: what a thread captures ------------------------------------------------------- */
 /* Keeps an operation that the calling thread puts on the stream that it captures; false: it captures no such one. */

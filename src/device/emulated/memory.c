@@ -171,6 +171,7 @@ void *dmi_cu_malloc(int64_t bytes)
         !reserve(device, bytes, dmi_emu_settings_read().memory_bytes)) {
         return NULL;
     }
+    dmi_emu_may_wait();
     a.fd = memfd_create("dmath-emulated-gpu", MFD_CLOEXEC);
     if (a.fd >= 0 && ftruncate(a.fd, whole_pages(bytes)) == 0 &&
         write_pattern(a.fd, DMI_MIN(whole_pages(bytes), MOST_PATTERN))) {
@@ -197,6 +198,7 @@ void dmi_cu_release(void *p)
         return;
     }
     dmi_emu_device_wait(a.device);
+    dmi_emu_may_wait();
     if (look_up(p, true, &a)) {
         unmap(a.base, a.mapped);
         close(a.fd);
@@ -305,6 +307,7 @@ void *dmi_cu_malloc_host(int64_t bytes)
         dmi_fault(DMI_FAULT_MALLOC) || posix_memalign(&p, (size_t)sysconf(_SC_PAGESIZE), (size_t)bytes) != 0) {
         return NULL;
     }
+    dmi_emu_may_wait();
     memset(p, PATTERN, (size_t)bytes);
     if (!insert((allocation){.base = p, .bytes = bytes, .kind = DMI_EMU_PINNED, .device = -1, .fd = -1})) {
         free(p);

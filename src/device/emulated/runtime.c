@@ -13,7 +13,7 @@ static _Atomic(pid_t) owner; /* whose threads the devices are: a child made by f
 
 /* --- settings ------------------------------------------------------------------------------ */
 /* Read as the configuration's are, each into a field of its type there. */
-enum { GPUS, GPU_MEMORY, DELAY_US, KERNEL_US, CUDA_MPI };
+enum { GPUS, GPU_MEMORY, DELAY_US, KERNEL_US, CUDA_MPI, WAITS };
 static const dmi_config_row settings[] = {
     [GPUS] = {"DMATH_EMULATED_GPUS", DMI_CONFIG_INT, offsetof(dmi_config, workers), "0", .hi = DMI_EMU_DEVICES},
     [GPU_MEMORY] = {"DMATH_EMULATED_GPU_MEMORY", DMI_CONFIG_BYTES, offsetof(dmi_config, memory_limit), "2G",
@@ -21,6 +21,7 @@ static const dmi_config_row settings[] = {
     [DELAY_US] = {"DMATH_EMULATED_DELAY_US", DMI_CONFIG_INT, offsetof(dmi_config, lanes), "0", .hi = 1000000},
     [KERNEL_US] = {"DMATH_EMULATED_KERNEL_US", DMI_CONFIG_INT, offsetof(dmi_config, file_threads), "0",
                    .hi = 1000000},
+    [WAITS] = {"DMATH_EMULATED_WAITS", DMI_CONFIG_BOOL, offsetof(dmi_config, replicas), "0"},
     [CUDA_MPI] = {"DMATH_EMULATED_CUDA_MPI", DMI_CONFIG_BOOL, offsetof(dmi_config, sync), "1"},
 };
 
@@ -44,8 +45,12 @@ dmi_emu_settings dmi_emu_settings_read(void)
     (void)read_setting(GPU_MEMORY, &c);
     (void)read_setting(DELAY_US, &c);
     (void)read_setting(KERNEL_US, &c);
-    return (dmi_emu_settings){
-        .devices = c.workers, .memory_bytes = c.memory_limit, .delay_us = c.lanes, .kernel_us = c.file_threads};
+    (void)read_setting(WAITS, &c);
+    return (dmi_emu_settings){.devices = c.workers,
+                              .memory_bytes = c.memory_limit,
+                              .delay_us = c.lanes,
+                              .kernel_us = c.file_threads,
+                              .waits = c.replicas};
 }
 
 dm_status dmi_cu_settings(void)

@@ -303,6 +303,14 @@ static void wait_some_time(dmi_emu_mark *mark, int device, int64_t until_ns)
     }
 }
 
+void dmi_emu_may_wait(void)
+{
+    const dmi_emu_settings settings = dmi_emu_settings_read();
+    for (int device = 0; settings.waits && device < settings.devices; device++) {
+        dmi_emu_device_wait(device);
+    }
+}
+
 void dmi_emu_device_wait(int device)
 {
     int64_t until_ns = dmi_now_ns() + DEVICE_WAIT_NS, n = 0, room = 0;

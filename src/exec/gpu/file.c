@@ -170,7 +170,7 @@ static void begin_job(dmi_engine *e, dmi_staging_buffer *p, dmi_queued_step *w)
 static bool in_rows(const dmi_copy *c, int64_t *src, int64_t *dst, int64_t v[4])
 {
     int64_t elem = dmi_dtype_bytes(c->src_dtype);
-    bool rows = dmi_gpu_as_rows(c, elem, src, dst, v) && (v[1] == 1 || v[0] >= ROW_BYTES);
+    bool rows = dmi_copy_as_rows(c, elem, src, dst, v) && (v[1] == 1 || v[0] >= ROW_BYTES);
     *src *= elem;
     *dst *= elem;
     return rows;

@@ -176,7 +176,11 @@ static bool issue_compute(dmi_engine *e, int number)
     while (*issued < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, *issued);
         bool graphs = w->inst->plan->repeats && w->step->lane == DMI_LANE_COMPUTE;
-        int count = graphs ? dmi_gpu_issue_graph(e, number, w, *issued, end) : 0;
+        int count = w->inst->plan->on_device ? dmi_gpu_issue_section(e, number, w, *issued, end) : 0;
+        if (dmi_gpu_holds(e) && count <= 0) {
+            break;
+        }
+        count = count == 0 && graphs ? dmi_gpu_issue_graph(e, number, w, *issued, end) : count;
         if (count == 0 && dmi_gpu_issued(e, &w->wait)) {
             count = dmi_gpu_issue_compute(e, number, w);
         }
@@ -192,12 +196,15 @@ static bool issue_compute(dmi_engine *e, int number)
 
 /* --- what is done --- */
 
-static bool finished(dmi_engine *e, int lane, const dmi_queued_step *w, uint64_t seq)
+static bool finished(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t seq)
 {
     if (dmi_lane_receives(lane)) {
         return dmi_gpu_direct(e, w->step->peer)
                    ? atomic_load_explicit(&dmi_box_from(e, w)->arrived, memory_order_acquire) > w->ordinal
                    : w->finished;
+    }
+    if (w->step->kind == DMI_STEP_EXCHANGE) {
+        return e->gpu->reached[lane] >= seq && dmi_gpu_run_ended(e, w);
     }
     bool by_host = (dmi_lane_sends(lane) && !dmi_gpu_direct(e, w->step->peer)) ||
                    w->step->kind == DMI_STEP(file_write); /* the host finishes it after the device */
@@ -237,6 +244,9 @@ static void settle_compute(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_compute_check_inputs(e, w);
     dmi_gpu_check_status(e, w);
+    if (w->step->kind == DMI_STEP_EXCHANGE) {
+        dmi_gpu_settle_exchange(e, w);
+    }
     if (!atomic_load(&w->inst->failed)) {
         atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
     }
@@ -293,22 +303,45 @@ static void note_awaited(dmi_engine *e)
             awaited = dmi_lane_slot(&e->lane[lane], done)->step->peer + 1;
         }
     }
+    if (awaited == 0 && (awaited = dmi_gpu_exchange_awaits(e)) != 0 && e->first) {
+        dmi_doing_set(&e->port->waits, e->first->command, e->first->called, 0, 0);
+        atomic_store_explicit(&e->port->waits_for, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->port->waits_number, 0, memory_order_relaxed);
+    }
     atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
 }
 
-bool dmi_gpu_progress(dmi_engine *e)
+/* While this worker holds (dmi_gpu_holds), nothing but the section that it holds for. */
+static bool issue_all(dmi_engine *e)
 {
-    bool moved = issue_recv(e, DMI_LANE_RECV);
-    moved = issue_recv(e, DMI_LANE_RECV_1) || moved;
+    bool moved = false;
+    if (!dmi_gpu_holds(e)) {
+        moved = issue_recv(e, DMI_LANE_RECV);
+        moved = issue_recv(e, DMI_LANE_RECV_1) || moved;
+    }
     for (int lane = 0; lane < e->lanes; lane++) {
+        if (lane != DMI_LANE_COMPUTE && dmi_gpu_holds(e)) {
+            continue;
+        }
         moved = (dmi_lane_sends(lane)      ? issue_send(e, lane)
                  : dmi_lane_computes(lane) ? issue_compute(e, lane)
                                            : false) ||
                 moved;
     }
-    moved = dmi_gpu_staged_progress(e) || moved;
-    moved = dmi_gpu_host_work_progress(e) || moved;
-    moved = dmi_gpu_message_progress(e) || moved;
+    if (!dmi_gpu_holds(e)) {
+        moved = dmi_gpu_staged_progress(e) || moved;
+        moved = dmi_gpu_host_work_progress(e) || moved;
+        moved = dmi_gpu_message_progress(e) || moved;
+    }
+    bool held = dmi_gpu_holds(e);
+    moved = moved || held != e->held;
+    e->held = held;
+    return moved;
+}
+
+bool dmi_gpu_progress(dmi_engine *e)
+{
+    bool moved = issue_all(e);
     /* Querying an event costs about as much as a launch. So query rarely while there are steps to issue. */
     if (!moved || ++e->gpu->rounds >= LOOK_EVERY) {
         e->gpu->rounds = 0;

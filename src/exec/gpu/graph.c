@@ -1,16 +1,23 @@
 /* Kernels of a program as graphs. The compute steps of its plan fall into *runs*: within a run no step waits
- * for a transfer that the first step does not wait for. A run whose memory is where it was the time before is
- * captured, and from then on launched as a whole.
+ * for a transfer of this call of the program, or of a few calls before. A run whose memory is where it was the
+ * time before is captured, and from then on launched as a whole. A run ends with a step for which channel 1
+ * waits: transfers there begin beside the run that follows.
  *
- * A launch waits for what any step of the run waits for outside of it. That is work of earlier commands, or the
- * transfers of this one that its first step waits for. None of these waits for this run, so nothing can block.
+ * A launch waits for what any step of the run waits for outside of it: work of earlier commands, transfers that
+ * the lane has waited for before, those that the first step waits for, and those of calls at least RECENT
+ * before its own. None of these waits for this run, so nothing can block (plan/phases.c).
+ *
+ * In the plan of a program that runs on its device alone (plan/on_device.h) transfers are steps of the graph.
  */
 #include "exec/gpu/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_STEPS = 4, GRAPHS = 64, OFTEN = 32 };
+/* RECENT: calls; a run does not wait for their transfers, which may take their time. A program may come on any
+ * of a few lanes, and with other memory: room is for TIMES as many graphs as it has runs, but for at most
+ * MOST_GRAPHS. */
+enum { LEAST_STEPS = 4, RECENT = 8, GRAPHS = 64, TIMES = 4, MOST_GRAPHS = 2048, OFTEN = 32 };
 
 typedef struct kept_graph {
     uint32_t first;   /* ordinal of the run's first step; 0: nothing here */
@@ -23,8 +30,10 @@ typedef struct kept_graph {
 
 struct dmi_plan_graphs {
     uint32_t *length; /* [ordinal] of the run that begins with this compute step; 0: none does */
+    bool *warm; /* [ordinal] what this step calls is loaded; of steps that are in no graph, in a section */
     int next;         /* the one that gives way */
-    kept_graph kept[GRAPHS];
+    int room;
+    kept_graph *kept; /* [room] */
 };
 
 static void drop(kept_graph *k)
@@ -36,52 +45,123 @@ static void drop(kept_graph *k)
 
 static void free_graphs(struct dmi_plan_graphs *g)
 {
-    for (int i = 0; i < GRAPHS; i++) {
+    for (int i = 0; i < g->room; i++) {
         drop(&g->kept[i]);
     }
+    free(g->kept);
     free(g->length);
+    free(g->warm);
     free(g);
 }
 
 static bool can_be_part(const dmi_step *step)
 {
+    if (step->kind == DMI_STEP_EXCHANGE) {
+        return true;
+    }
     return !(dmi_step_kernel(step)->traits & (DMI_TRAIT_HOST | DMI_TRAIT_WAITS)) && !step->advances &&
            !dmi_kernel_may_fail(step->kind - DMI_STEP_KERNEL); /* its status has a place of its own in every run */
 }
 
-static void find_runs(const dmi_plan *plan, uint32_t *length)
+/* ends: [ordinal] does channel 1 wait for this compute step? */
+static void find_ends(const dmi_plan *plan, bool *ends)
 {
-    const dmi_step *first = NULL;
     for (int i = 0; i < plan->nstep; i++) {
         const dmi_step *step = &plan->step[i];
+        if (step->lane == DMI_LANE_SEND_1 || step->lane == DMI_LANE_COMPUTE_1) {
+            ends[step->wait[DMI_LANE_COMPUTE]] = true;
+        }
+    }
+}
+
+typedef uint32_t lane_counts[DMI_LANES];
+
+/* Steps that a run may wait for: those that the lane has waited for before it, .. */
+typedef struct allowed {
+    lane_counts waited, run;
+    lane_counts before[RECENT + 1]; /* [calls % (RECENT + 1)] steps before each of the last calls */
+    lane_counts now;
+    int calls;
+} allowed;
+
+/* The next step of the plan; last_call: that of the one before it. */
+static void count_step(allowed *a, const dmi_step *step, int last_call)
+{
+    if (step->call != last_call || a->calls == 0) {
+        memcpy(a->before[++a->calls % (RECENT + 1)], a->now, sizeof a->now);
+    }
+    a->now[step->lane] = step->ordinal;
+}
+
+/* .. those of its first step, and those of calls long before. */
+static void allow(allowed *a, const dmi_step *first)
+{
+    const uint32_t *old = a->before[(a->calls + 1) % (RECENT + 1)];
+    for (int l = 0; l < DMI_LANES; l++) {
+        a->run[l] = DMI_MAX(a->waited[l], first->wait[l]);
+        a->run[l] = DMI_MAX(a->run[l], a->calls > RECENT ? old[l] : 0);
+    }
+}
+
+/* Returns how many runs are long enough for a graph. */
+static int find_runs(const dmi_plan *plan, const bool *ends, uint32_t *length)
+{
+    const dmi_step *first = NULL;
+    allowed a = {.calls = 0};
+    int runs = 0;
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        count_step(&a, step, i > 0 ? plan->step[i - 1].call : 0);
         if (step->lane != DMI_LANE_COMPUTE) {
             continue;
         }
         bool joins = first && can_be_part(step);
         for (int l = 1; l < DMI_LANES; l++) {
-            joins = joins && step->wait[l] <= first->wait[l];
+            joins = joins && step->wait[l] <= a.run[l];
         }
-        if (!joins) {
+        const dmi_on_device *d = plan->on_device;
+        joins = joins && !(d && (step->ordinal == d->first || step->ordinal == d->last + 1));
+        if (!joins || (length[first->ordinal] >= LEAST_STEPS && ends[step->ordinal - 1])) {
             first = can_be_part(step) ? step : NULL;
+            allow(&a, step);
+        }
+        for (int l = 0; l < DMI_LANES; l++) {
+            a.waited[l] = DMI_MAX(a.waited[l], step->wait[l]);
         }
         if (first) {
-            length[first->ordinal]++;
+            runs += ++length[first->ordinal] == LEAST_STEPS;
         }
     }
+    return runs;
 }
 
 static struct dmi_plan_graphs *graphs_of(dmi_plan *plan)
 {
     if (!plan->graphs) {
+        size_t steps = (size_t)plan->lane_steps[DMI_LANE_COMPUTE] + 1;
         struct dmi_plan_graphs *g = calloc(1, sizeof *g);
-        uint32_t *length = calloc((size_t)plan->lane_steps[DMI_LANE_COMPUTE] + 1, sizeof *length);
-        if (!g || !length) {
+        uint32_t *length = calloc(steps, sizeof *length);
+        bool *ends = calloc(steps, sizeof *ends), *warm = calloc(steps, sizeof *warm);
+        int runs = 0;
+        const bool room_for_ends = ends != NULL;
+        if (length && ends) {
+            find_ends(plan, ends);
+            runs = find_runs(plan, ends, length);
+        }
+        free(ends);
+        int room = DMI_MIN(DMI_MAX(TIMES * runs, GRAPHS), MOST_GRAPHS);
+        kept_graph *kept = calloc((size_t)room, sizeof *kept);
+        if (!g || !length || !room_for_ends || !warm || !kept) {
             free(g);
             free(length);
+            free(warm);
+            free(kept);
             return NULL;
         }
         g->length = length;
-        find_runs(plan, g->length);
+        g->warm = warm;
+        g->kept = kept;
+        g->room = room;
         plan->graphs = g;
         plan->graphs_free = free_graphs;
     }
@@ -107,7 +187,7 @@ static bool same_memory(const kept_graph *k, const dmi_instance *inst)
 
 static kept_graph *find(struct dmi_plan_graphs *g, uint32_t first, int lane, const dmi_instance *inst)
 {
-    for (int i = 0; i < GRAPHS; i++) {
+    for (int i = 0; i < g->room; i++) {
         if (g->kept[i].first == first && g->kept[i].lane == lane && same_memory(&g->kept[i], inst)) {
             return &g->kept[i];
         }
@@ -127,12 +207,11 @@ static void remember(struct dmi_plan_graphs *g, uint32_t first, int lane, const 
         }
         drop(k);
         *k = (kept_graph){.first = first, .lane = lane, .memory = memory};
-        g->next = (g->next + 1) % GRAPHS;
+        g->next = (g->next + 1) % g->room;
     }
 }
 
-/* What the run waits for, but for its own steps. */
-static dmi_stamp waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t length)
+dmi_stamp dmi_gpu_waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t length)
 {
     dmi_stamp wait = {{0}};
     for (uint32_t i = 0; i < length; i++) {
@@ -147,7 +226,8 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
     dmi_gpu *g = e->gpu;
     for (uint32_t i = 0; i < length; i++) { /* a capture could not make run tables */
         dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], at + i);
-        if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS) {
+        const dmi_kernel *kernel = dmi_step_kernel(w->step);
+        if (kernel && kernel->traits & DMI_TRAIT_RUNS) {
             (void)dmi_gpu_runs(e, w, w->step->desc);
         }
     }
@@ -171,19 +251,106 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
     }
 }
 
+/* May the run be a graph now? */
+static bool may_be_graph(dmi_engine *e, int lane, const dmi_instance *inst, uint64_t at, uint32_t length)
+{
+    if (length < LEAST_STEPS || e->timed || e->config.capture || e->config.fault ||
+        atomic_load(&inst->failed)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < length; i++) {
+        const dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], at + i);
+        if (w->step->kind != DMI_STEP_EXCHANGE && !dmi_gpu_has_memory(w)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* After so many launches it is captured once more. */
+static void make_graph(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_graph *k)
+{
+    if (k->launches < OFTEN && ++k->launches == OFTEN) {
+        dmi_cu_graph_destroy(k->graph);
+        k->graph = NULL;
+    }
+    if (!k->graph) {
+        capture(e, lane, at, length, k);
+    }
+}
+
+uint32_t dmi_gpu_run_length(const dmi_queued_step *w)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    return g && g->length[w->step->ordinal] > 0 ? g->length[w->step->ordinal] : 1;
+}
+
+/* The step is captured and thrown away: what it calls is compiled and loaded then. */
+static void warm_up(dmi_engine *e, int lane, dmi_queued_step *w)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    kept_graph k = {0};
+    bool works =
+        g && w->step->kind != DMI_STEP_EXCHANGE && !atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w);
+    if (works && !g->warm[w->step->ordinal]) {
+        uint64_t at = e->gpu->issued[lane];
+        while (dmi_lane_slot(&e->lane[lane], at) != w) {
+            at++;
+        }
+        g->warm[w->step->ordinal] = true;
+        capture(e, lane, at, 1, &k);
+        dmi_cu_graph_destroy(k.graph);
+    }
+}
+
+void dmi_gpu_prepare_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    uint32_t length = dmi_gpu_run_length(w);
+    if (g && may_be_graph(e, lane, w->inst, at, length)) {
+        kept_graph *k = find(g, w->step->ordinal, lane, w->inst);
+        if (!k) {
+            remember(g, w->step->ordinal, lane, w->inst);
+            k = find(g, w->step->ordinal, lane, w->inst);
+        }
+        if (k && !k->refused) {
+            dmi_graph *before = k->graph;
+            make_graph(e, lane, at, length, k);
+            if (k->graph && k->graph != before &&
+                dmi_cu_graph_upload(k->graph, e->gpu->stream[lane]) != DM_OK) {
+                dmi_log(DMI_LOG_INFO, "%s", dmi_error_text());
+            }
+        }
+        if (k && k->graph) {
+            return;
+        }
+    }
+    for (uint32_t i = 0; i < length; i++) {
+        warm_up(e, lane, dmi_lane_slot(&e->lane[lane], at + i));
+    }
+}
+
+int dmi_gpu_launch_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at)
+{
+    struct dmi_plan_graphs *g = graphs_of(w->inst->plan);
+    uint32_t length = dmi_gpu_run_length(w);
+    kept_graph *k =
+        g && may_be_graph(e, lane, w->inst, at, length) ? find(g, w->step->ordinal, lane, w->inst) : NULL;
+    if (!k || !k->graph) {
+        return 0;
+    }
+    atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+    dmi_gpu_failed(e, w, dmi_cu_graph_launch(k->graph, e->gpu->stream[lane]));
+    return (int)length;
+}
+
 int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end)
 {
     dmi_instance *inst = w->inst;
     struct dmi_plan_graphs *g = graphs_of(inst->plan);
     uint32_t length = g ? g->length[w->step->ordinal] : 0;
-    if (length < LEAST_STEPS || at + length > end || e->timed || e->config.capture || e->config.fault ||
-        atomic_load(&inst->failed)) {
+    if (at + length > end || !may_be_graph(e, lane, inst, at, length)) {
         return 0;
-    }
-    for (uint32_t i = 0; i < length; i++) {
-        if (!dmi_gpu_has_memory(dmi_lane_slot(&e->lane[lane], at + i))) {
-            return 0;
-        }
     }
     kept_graph *k = find(g, w->step->ordinal, lane, inst);
     if (!k) {
@@ -193,17 +360,11 @@ int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at
     if (k->refused) {
         return 0;
     }
-    dmi_stamp wait = waits_of(e, lane, at, length);
+    dmi_stamp wait = dmi_gpu_waits_of(e, lane, at, length);
     if (!dmi_gpu_issued(e, &wait)) {
         return -1;
     }
-    if (k->launches < OFTEN && ++k->launches == OFTEN) {
-        dmi_cu_graph_destroy(k->graph);
-        k->graph = NULL;
-    }
-    if (!k->graph) {
-        capture(e, lane, at, length, k);
-    }
+    make_graph(e, lane, at, length, k);
     if (!k->graph) {
         return 0;
     }

@@ -124,6 +124,9 @@ void dmi_gpu_check_status(dmi_engine *e, const dmi_queued_step *w)
 dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_queue *queue = e->gpu->queue[lane];
+    if (w->step->kind == DMI_STEP_EXCHANGE) {
+        return dmi_gpu_put_exchange(e, lane, w);
+    }
     w->status = dmi_kernel_may_fail(w->step->kind - DMI_STEP_KERNEL) ? status_word(e, lane) : NULL;
     queue->device_run =
         dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS ? dmi_gpu_runs(e, w, w->step->desc) : NULL;
@@ -142,9 +145,16 @@ static dm_status plant_endless(dmi_engine *e, int lane)
     return dmi_gpu_wait(e, lane, &e->gpu->arrived[e->config.me], 1);
 }
 
+/* Has its kernel this trait? */
+static bool is(const dmi_queued_step *w, unsigned trait)
+{
+    const dmi_kernel *kernel = dmi_step_kernel(w->step);
+    return kernel && kernel->traits & trait;
+}
+
 static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_RUNS) { /* a capture could not make them */
+    if (is(w, DMI_TRAIT_RUNS)) { /* a capture could not make them */
         (void)dmi_gpu_runs(e, w, w->step->desc);
     }
     dm_status status = plant_endless(e, lane);
@@ -155,24 +165,26 @@ static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
 static dm_status execute(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     e->gpu->queue[lane]->device_run = NULL;
-    return dmi_step_kernel(w->step)->traits & DMI_TRAIT_WAITS ? fused_step(e, lane, w) : kernel_step(e, lane, w);
+    return is(w, DMI_TRAIT_WAITS) ? fused_step(e, lane, w) : kernel_step(e, lane, w);
 }
 
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_HOST) {
+    if (is(w, DMI_TRAIT_HOST)) {
         return w->step->kind == DMI_STEP(task) ? dmi_gpu_issue_task(e, lane, w) : dmi_gpu_issue_file(e, lane, w);
     }
     if (w->arrivals > e->gpu->issued[DMI_LANE_RECV]) { /* they must be in flight */
         return false;
     }
     /* It leaves no room for other kernels, so a reduction before it that has yet to add up would end after it. */
-    if (dmi_step_kernel(w->step)->traits & DMI_TRAIT_WAITS &&
-        e->gpu->issued[DMI_LANE_COMPUTE_1] < w->inst->base.seq[DMI_LANE_COMPUTE_1]) {
+    if (is(w, DMI_TRAIT_WAITS) && e->gpu->issued[DMI_LANE_COMPUTE_1] < w->inst->base.seq[DMI_LANE_COMPUTE_1]) {
         return false;
     }
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
-    if (status == DM_OK && !atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w)) {
+    /* an exchange also where its command has failed, for peers wait for it */
+    bool works =
+        w->step->kind == DMI_STEP_EXCHANGE || (!atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w));
+    if (status == DM_OK && works) {
         atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);
         status = execute(e, lane, w);

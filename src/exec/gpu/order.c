@@ -200,6 +200,7 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
         leave(e, lost);
     }
     if (lost) {
+        dmi_gpu_give_up(e);
         fail_all(e, lost, device);
     }
     return moved;

@@ -3,6 +3,7 @@
 #define DMI_GPU_PARTS_H
 
 #include "exec/gpu/gpu.h"
+#include "plan/on_device.h"
 
 enum {
     STREAM_GRANT =
@@ -45,6 +46,35 @@ typedef struct dmi_staging {
     uint64_t head, tail; /* chunks head .. tail-1 are in flight, in order */
 } dmi_staging;
 
+/* What a worker says of a program that all may run on their devices alone, and where payloads of the others go.
+ */
+typedef struct dmi_gpu_vote {
+    bool yes;
+    struct {
+        uint32_t payloads; /* of a run, from this worker */
+        uint32_t *flag;    /* [payloads] the number of the last run in which each has come */
+        char *place;       /* of even runs; those of odd runs are `half` further */
+    } from[DMI_ON_DEVICE_WORKERS];
+    uint32_t *ended; /* [workers] the last run whose payloads to that worker it has taken */
+    int64_t half;
+} dmi_gpu_vote;
+
+/* What workers of a process tell one another about such programs. Each tells the others of number n + 1 only
+ * when all have told of n, so two of each are enough. */
+typedef struct dmi_gpu_meeting {
+    atomic_int references;            /* of its executor and those of the others: it outlives the executor */
+    atomic_uint_fast64_t votes, runs; /* told so far */
+    atomic_uint_fast64_t ready, launched; /* sections that are prepared, and on the stream */
+    dmi_gpu_vote vote[2];
+    uint64_t culprit[2]; /* of a run: the command that failed first; 0: none */
+    uint32_t *words;     /* [MEETING_WORDS] in pinned memory, which kernels read and write */
+} dmi_gpu_meeting;
+enum {
+    WORD_GIVE_UP,
+    WORD_AWAITS,
+    MEETING_WORDS
+}; /* not 0: nothing is waited for; the worker that is waited for + 1 */
+
 typedef struct dmi_gpu_peer {
     /* Its counters that this device raises, of channel 0; those of the next channel stand `endpoints` further on. NULL: this
      * device does not reach them. */
@@ -52,6 +82,7 @@ typedef struct dmi_gpu_peer {
     void *counters;            /* their mapping, if it is another process's */
     void **slab;               /* [DMI_MAX_SLABS] mapped slabs of another process */
     unsigned *slab_serial;
+    struct dmi_gpu_meeting *meeting; /* of a worker of this process; NULL: of another, or not connected */
 } dmi_gpu_peer;
 
 struct dmi_gpu {
@@ -77,6 +108,8 @@ struct dmi_gpu {
     int64_t busy_ns;  /* when something last moved */
     int rounds; /* since the device was looked at */
     bool capturing;
+    bool launching;           /* a section */
+    dmi_gpu_meeting *meeting; /* this worker's */
     struct dmi_gpu_time *time;
     dmi_cu_ranges *ranges; /* NULL: no profiler listens */
 };
@@ -102,12 +135,36 @@ DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queue
 /* --- push.c: copies the payload of a PUSH to its destination. notified: it has raised the peer's `arrived`
  * too. */
 dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified);
-/* Are both sides of a copy stacks of rows? Then *src and *dst: where they begin (elements); v: bytes of a row,
- * number of rows, bytes from one row to the next in the source and in the destination. */
-bool dmi_gpu_as_rows(const dmi_copy *c, int64_t elem, int64_t *src, int64_t *dst, int64_t v[4]);
-/* --- graph.c: kernels of a program as graphs. Issues the run of steps that begins with w, where it has a graph or gets one
- * now. How many steps that are; 0: there is no graph, w is to be issued by itself; -1: to be tried again later. */
+/* --- exchange.c: programs that run on their devices alone */
+DM_CHECKED dm_status dmi_gpu_meeting_create(dmi_engine *e);
+void dmi_gpu_meeting_release(dmi_gpu_meeting *m); /* a reference; NULL is fine */
+/* Puts an EXCHANGE on the lane's stream. Peers wait for it, so also where its command has failed: then without
+ * payloads. */
+DM_CHECKED dm_status dmi_gpu_put_exchange(dmi_engine *e, int lane, const dmi_queued_step *w);
+/* The device has done a run up to here: tells the others how it went; true when all have told. */
+bool dmi_gpu_run_ended(dmi_engine *e, dmi_queued_step *w);
+/* After that: takes over the failures of others. */
+void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w);
+/* Puts the section that begins with w on the stream, all of it. How many steps that are; 0: w is in none; -1:
+ * to be tried again later. */
+int dmi_gpu_issue_section(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end);
+/* Does this worker wait for others to do the same? Until then it calls nothing that may wait for a device. */
+bool dmi_gpu_holds(const dmi_engine *e);
+int dmi_gpu_exchange_awaits(
+    dmi_engine *e); /* the worker that a kernel or the end of a run waits for, + 1; 0: none */
+/* --- graph.c: kernels of a program as graphs. Issues the run of steps that begins with w, where it has a graph
+ * or gets one now. How many steps that are; 0: there is no graph, w is to be issued by itself; -1: to be tried
+ * again later. */
 int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end);
+/* The same in two parts, for the run that begins with w, of a section. Prepares its graph, or where it gets
+ * none, what its steps need of the host and the device. */
+void dmi_gpu_prepare_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at);
+/* Launches the graph; 0: there is none. */
+int dmi_gpu_launch_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at);
+/* Steps of the run that begins with w; 1 where none does. */
+uint32_t dmi_gpu_run_length(const dmi_queued_step *w);
+/* What those steps wait for, but for steps among them. */
+dmi_stamp dmi_gpu_waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t length);
 /* --- kernel.c: compute lanes; run tables */
 /* Puts the step's kernel on the lane's stream, by itself or into a graph. */
 DM_CHECKED dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w);

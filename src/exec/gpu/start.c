@@ -117,6 +117,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     status = status == DM_OK ? make_streams(e) : status;
     e->fused = status == DM_OK && dmi_cuda_fused_take(g->queue[DMI_LANE_COMPUTE]);
     status = status == DM_OK ? make_counters(e) : status;
+    status = status == DM_OK ? dmi_gpu_meeting_create(e) : status;
     status = status == DM_OK ? make_staging(e) : status;
     status = status == DM_OK ? dmi_pool_create(&tables, &g->tables) : status;
     if (status == DM_OK && e->config.timeline) {
@@ -185,6 +186,7 @@ void dmi_gpu_stop(dmi_engine *e)
     dmi_cu_release(g->arrived);
     dmi_cu_release(g->numbers);
     dmi_cu_release_host(g->status);
+    dmi_gpu_meeting_release(g->meeting);
     free(g->peer);
     dmi_pool_destroy(g->tables);
     dmi_cu_ranges_destroy(g->ranges);
@@ -229,6 +231,9 @@ dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer)
     if (status == DM_OK) {
         g->peer[number].arrived = peer->gpu->arrived + e->config.me;
         g->peer[number].freed = peer->gpu->freed + e->config.me;
+        dmi_gpu_meeting_release(g->peer[number].meeting);
+        g->peer[number].meeting = peer->gpu->meeting;
+        atomic_fetch_add(&peer->gpu->meeting->references, 1);
     }
     return status;
 }
@@ -262,6 +267,7 @@ void dmi_gpu_disconnect(dmi_engine *e)
         if (p->counters) {
             dmi_cu_close(p->counters);
         }
+        dmi_gpu_meeting_release(p->meeting);
         free(p->slab);
         free(p->slab_serial);
         memset(p, 0, sizeof *p);

@@ -55,7 +55,7 @@ void dmi_gpu_time_begin(dmi_engine *e, int stream, dmi_queued_step *w)
     dmi_gpu_time *t = e->gpu->time;
     dmi_gpu_range_step(e, w);
     if (e->timed && t) {
-        if (dmi_now_ns() - t->base_ns > BASE_NS) {
+        if (dmi_now_ns() - t->base_ns > BASE_NS && !e->gpu->launching) {
             dmi_gpu_failed(e, w, set_base(e->gpu));
         }
         w->timing = ++t->count;

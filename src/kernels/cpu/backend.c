@@ -25,11 +25,12 @@ dm_status dmi_copy_cpu(const dmi_kernel_call *call)
 dm_status dmi_gemm_cpu(const dmi_kernel_call *call)
 {
     const dmi_gemm *d = call->desc;
-    for (int64_t i = 0; i < dmi_gemm_count(d); i++) {
+    dm_status status = dmi_cpu_blas_ready();
+    for (int64_t i = 0; i < dmi_gemm_count(d) && status == DM_OK; i++) {
         dmi_gemm one = dmi_gemm_one(d, i);
         dmi_cpu_gemm(&one, call->scalar[0], call->at[0], call->at[1], call->scalar[1], call->at[2]);
     }
-    return DM_OK;
+    return status;
 }
 
 dm_status dmi_fill_cpu(const dmi_kernel_call *call)
@@ -80,7 +81,8 @@ dm_status dmi_fused_cpu(const dmi_kernel_call *call)
     const dmi_fused_gemm *d = call->desc;
     bool some = d->own_k1 > d->own_k0;
     int64_t cut[4] = {0, some ? d->own_k0 : d->gemm.k, some ? d->own_k1 : d->gemm.k, d->gemm.k};
-    for (int i = 0, first = 1; i < 3; i++) {
+    dm_status status = dmi_cpu_blas_ready();
+    for (int i = 0, first = 1; i < 3 && status == DM_OK; i++) {
         dmi_gemm g = d->gemm;
         g.k = cut[i + 1] - cut[i];
         if (g.k == 0 && (d->gemm.k > 0 || !first)) {
@@ -95,5 +97,5 @@ dm_status dmi_fused_cpu(const dmi_kernel_call *call)
                      first ? call->scalar[1] : 1, call->at[2]);
         first = 0;
     }
-    return DM_OK;
+    return status;
 }

@@ -16,6 +16,9 @@ void dmi_cpu_fold(const dmi_fold *d, double scale, const void *rows, const void 
 /* sum[i] += x[i], i < n, of real addends in that type; lo[i]: what sum[i] rounds away, of pairs only. */
 void dmi_cpu_add_across(int acc, const void *x, int64_t n, void *sum, double *lo);
 
+/* May this thread call BLAS? OpenBLAS would hang where it gets no memory; then this says so. */
+DM_CHECKED dm_status dmi_cpu_blas_ready(void);
+
 /* Product in tiles of which no extent, and no leading dimension that matters, is above `limit`: what the BLAS
  * interface can take. */
 void dmi_cpu_gemm_limited(const dmi_gemm *d, double alpha, const void *a, const void *b, double beta, void *c,

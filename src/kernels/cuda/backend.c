@@ -1,5 +1,6 @@
 /* The kernels of GPUs as the table has them: every call is made on the queue's device, and none after an error. */
 #include "kernels/box/convert.h"
+#include "kernels/cuda/exchange.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/gemm/fused_cuda.h"
 #include "kernels/reduce/reduce_compiled.h"
@@ -70,6 +71,13 @@ void dmi_cuda_push(dmi_queue *q, const dmi_push *p)
 {
     if (begin(q)) {
         dmi_cuda_push_rows(q, p);
+    }
+}
+
+void dmi_cuda_exchange(dmi_queue *q, const dmi_exchange_call *call)
+{
+    if (begin(q)) {
+        dmi_cuda_launch_exchange(q, call);
     }
 }
 

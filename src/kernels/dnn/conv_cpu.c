@@ -167,7 +167,7 @@ static void weights(const range *g, const dmi_kernel_call *call)
 }
 
 /* Range by range, as scratch allows; in a range all groups. */
-static void each_range(const dmi_kernel_call *call, void (*act)(const range *, const dmi_kernel_call *))
+static dm_status each_range(const dmi_kernel_call *call, void (*act)(const range *, const dmi_kernel_call *))
 {
     const dmi_convolution *d = call->desc;
     range g = {.d = d,
@@ -177,12 +177,14 @@ static void each_range(const dmi_kernel_call *call, void (*act)(const range *, c
                .windows = d->dnn.samples * d->out[0] * d->out[1],
                .product = dmi_convolution_is_product(d)};
     int64_t step = g.product ? g.windows : d->columns[0];
-    for (g.first = 0; g.first < g.windows; g.first += step) {
+    dm_status status = dmi_cpu_blas_ready();
+    for (g.first = 0; g.first < g.windows && status == DM_OK; g.first += step) {
         g.rows = DMI_MIN(step, g.windows - g.first);
         for (g.group = 0; g.group < d->group; g.group++) {
             act(&g, call);
         }
     }
+    return status;
 }
 
 static void cut(dm_dtype dtype, int64_t count, void *y)
@@ -208,13 +210,11 @@ static void cut_rows(const dmi_convolution *d, char *y)
 dm_status dmi_conv_cpu(const dmi_kernel_call *call)
 {
     const dmi_convolution *d = call->desc;
-    if (!dmi_onednn_conv(DMI_ONEDNN_FORWARD, call)) {
-        each_range(call, forward);
-    }
+    dm_status status = dmi_onednn_conv(DMI_ONEDNN_FORWARD, call) ? DM_OK : each_range(call, forward);
     if (d->relu) {
         cut_rows(d, dmi_dnn_at(call, 2));
     }
-    return DM_OK;
+    return status;
 }
 
 static void clear(const dmi_kernel_call *call, int r)
@@ -234,8 +234,7 @@ dm_status dmi_conv_data_cpu(const dmi_kernel_call *call)
     if (!dmi_convolution_is_product(d)) {
         clear(call, 2);
     }
-    each_range(call, data);
-    return DM_OK;
+    return each_range(call, data);
 }
 
 dm_status dmi_conv_weights_cpu(const dmi_kernel_call *call)
@@ -246,11 +245,9 @@ dm_status dmi_conv_weights_cpu(const dmi_kernel_call *call)
     if (places == 0) {
         clear(call, 2);
     }
-    if (!dmi_onednn_conv(DMI_ONEDNN_WEIGHTS, call)) {
-        each_range(call, weights);
-    }
+    dm_status status = dmi_onednn_conv(DMI_ONEDNN_WEIGHTS, call) ? DM_OK : each_range(call, weights);
     if (bias) {
         dmi_dnn_sum_rows(d->dnn.dtype, dmi_dnn_at(call, 1), places, d->out[2], bias);
     }
-    return DM_OK;
+    return status;
 }

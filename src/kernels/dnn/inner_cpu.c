@@ -99,12 +99,16 @@ dm_status dmi_relu_sums_cpu(const dmi_kernel_call *call)
     return DM_OK;
 }
 
-static void product(const dmi_inner *d, dmi_gemm g, const void *a, const void *b, double beta, void *c)
+static dm_status product(const dmi_inner *d, dmi_gemm g, const void *a, const void *b, double beta, void *c)
 {
+    dm_status status = dmi_cpu_blas_ready();
     g.dtype = d->dnn.dtype;
     g.lda = DMI_MAX(g.lda, 1);
     g.ldb = DMI_MAX(g.ldb, 1);
-    dmi_cpu_gemm(&g, 1, a, b, beta, c);
+    if (status == DM_OK) {
+        dmi_cpu_gemm(&g, 1, a, b, beta, c);
+    }
+    return status;
 }
 
 dm_status dmi_inner_cpu(const dmi_kernel_call *call)
@@ -116,16 +120,14 @@ dm_status dmi_inner_cpu(const dmi_kernel_call *call)
     }
     dmi_gemm g = {
         .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};
-    product(d, g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), bias ? 1 : 0, y);
-    return DM_OK;
+    return product(d, g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), bias ? 1 : 0, y);
 }
 
 dm_status dmi_inner_data_cpu(const dmi_kernel_call *call)
 {
     const dmi_inner *d = call->desc;
     dmi_gemm g = {.m = d->dnn.samples, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in, .ldc = d->in};
-    product(d, g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), 0, dmi_dnn_at(call, 2));
-    return DM_OK;
+    return product(d, g, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), 0, dmi_dnn_at(call, 2));
 }
 
 dm_status dmi_inner_weights_cpu(const dmi_kernel_call *call)
@@ -134,9 +136,9 @@ dm_status dmi_inner_weights_cpu(const dmi_kernel_call *call)
     void *y = dmi_dnn_at(call, 1), *bias = dmi_dnn_at(call, 3);
     dmi_gemm g = {
         .trans_a = 1, .m = d->out, .n = d->in, .k = d->dnn.samples, .lda = d->out, .ldb = d->in, .ldc = d->in};
-    product(d, g, y, dmi_dnn_at(call, 0), 0, dmi_dnn_at(call, 2));
+    dm_status status = product(d, g, y, dmi_dnn_at(call, 0), 0, dmi_dnn_at(call, 2));
     if (bias) {
         dmi_dnn_sum_rows(d->dnn.dtype, y, y ? d->dnn.samples : 0, d->out, bias);
     }
-    return DM_OK;
+    return status;
 }

@@ -7,6 +7,7 @@
 #include "kernels/ewise/map_compiled.h"
 #include "kernels/ewise/map_source.h"
 #include "kernels/ewise/nvrtc.h"
+#include "kernels/ewise/tile_args.h"
 #include "kernels/reduce/reduce_compiled.h"
 #include "kernels/reduce/reduce_source.h"
 #include <dmath/dmath.h>
@@ -29,7 +30,8 @@ enum {
 
 enum { NOT_LOADED, LOADED, FAILED };
 
-/* What is compiled: a program as it is (row -1), or its reduction by a row. */
+/* What is compiled: a program as it is, or in tiles, or its reduction by a row. */
+enum { PLAIN = -1, TILES = -2 };
 typedef struct wanted {
     int row;
     const dmi_map *d;
@@ -37,6 +39,8 @@ typedef struct wanted {
 
 enum { MOST_KERNELS = 4 };
 static const char *const map_names[MOST_KERNELS] = {DMI_MAP_KERNEL_GROUPS, DMI_MAP_KERNEL_ITEMS};
+static const char *const tile_names[MOST_KERNELS] = {DMI_MAP_KERNEL_TILES_OF_GROUPS,
+                                                     DMI_MAP_KERNEL_TILES_OF_ITEMS};
 static const char *const reduce_names[MOST_KERNELS] = {
 #define X(name) "dmath_" #name,
     DMI_REDUCE_KERNELS(X)
@@ -97,8 +101,9 @@ static dmi_code_key key_of(const char *source, int capability)
     char made_by[128];
     int major = 0, minor = 0;
     (void)dmi_nvrtc_version(&major, &minor);
-    snprintf(made_by, sizeof made_by, "sm_%d, NVRTC %d.%d, dmath %s, arguments of %zu and %zu bytes", capability, major,
-             minor, dm_version(), sizeof(dmi_map_args), sizeof(dmi_reduce_args));
+    snprintf(made_by, sizeof made_by, "sm_%d, NVRTC %d.%d, dmath %s, arguments of %zu, %zu and %zu bytes",
+             capability, major, minor, dm_version(), sizeof(dmi_map_args), sizeof(dmi_tile_args),
+             sizeof(dmi_reduce_args));
     return dmi_code_key_of(source, made_by);
 }
 
@@ -107,7 +112,9 @@ static void make_code(program *p, const dmi_queue *q, const wanted *w, bool comp
 {
     static bool told;
     char folder[1024];
-    char *source = w->row < 0 ? dmi_map_source(w->d) : dmi_reduce_source(w->row, w->d);
+    char *source = w->row == PLAIN   ? dmi_map_source(w->d)
+                   : w->row == TILES ? dmi_map_tile_source(w->d)
+                                     : dmi_reduce_source(w->row, w->d);
     if (!source) {
         p->failed = true;
         return;
@@ -138,7 +145,7 @@ static void load(program *p, int device)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     CUmodule module = NULL;
-    const char *const *names = p->row < 0 ? map_names : reduce_names;
+    const char *const *names = p->row == PLAIN ? map_names : p->row == TILES ? tile_names : reduce_names;
     bool exchanged = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
     CUresult code = driver.load(&module, p->code);
     for (int k = 0; k < MOST_KERNELS && names[k] && code == CUDA_SUCCESS; k++) {
@@ -160,7 +167,7 @@ static unsigned hash_of(const wanted *w, int capability)
 {
     const dmi_map *d = w->d;
     const unsigned char *at = (const unsigned char *)&d->program;
-    uint64_t h = (uint64_t)capability + (uint64_t)(w->row + 1) * 1000;
+    uint64_t h = (uint64_t)capability + (uint64_t)(w->row - TILES) * 1000;
     for (size_t i = 0; i < dmi_map_program_bytes(&d->program); i++) {
         h = (h ^ at[i]) * UINT64_C(0x100000001b3);
     }
@@ -238,10 +245,10 @@ static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
     return there;
 }
 
-bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, int64_t bytes, dmi_map_kernels *out)
+bool dmi_cuda_map_kernels(dmi_queue *q, const dmi_map *d, bool tiles, int64_t bytes, dmi_map_kernels *out)
 {
     void *kernel[MOST_KERNELS];
-    bool there = kernels_of(q, &(wanted){-1, d}, bytes, kernel);
+    bool there = kernels_of(q, &(wanted){tiles ? TILES : PLAIN, d}, bytes, kernel);
     if (there) {
         *out = (dmi_map_kernels){kernel[0], kernel[1]};
     }

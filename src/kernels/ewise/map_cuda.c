@@ -244,15 +244,16 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
 }
 
 /* A row that shares its kernel with others looks for its function at run time, which costs up to two fifths of
- * the memory's rate. Over a large array it is worth a kernel of its own, compiled. */
-static bool large_shared_row(const dmi_map *d)
+ * the memory's rate, and kernels that are not compiled read an input that is turned an element of a line at a
+ * time. Over a large array either is worth a kernel of its own, compiled. */
+static bool gains_by_code(const dmi_map *d)
 {
     enum { LARGE = 16 << 20 };
     int64_t bytes = dmi_dtype_bytes(d->dtype[d->program.inputs]);
     for (int dim = 0; dim < d->ndim; dim++) {
         bytes *= d->extent[dim];
     }
-    return dmi_ew_rows[d->program.step[0].row].heat != DMI_HOT && bytes >= LARGE;
+    return bytes >= LARGE && (dmi_ew_rows[d->program.step[0].row].heat != DMI_HOT || dmi_cuda_map_turned(d));
 }
 
 dm_status dmi_map_cuda(const dmi_kernel_call *call)
@@ -265,7 +266,7 @@ dm_status dmi_map_cuda(const dmi_kernel_call *call)
         }
     }
     if (is_one_row(d)) {
-        if (!large_shared_row(d) || !dmi_cuda_map_compiled(call, d)) {
+        if (!gains_by_code(d) || !dmi_cuda_map_compiled(call, d)) {
             run_row(call, d);
         }
     } else if (!dmi_cuda_map_compiled(call, d)) {

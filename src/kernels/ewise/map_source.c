@@ -180,7 +180,7 @@ static void write_kernels(FILE *to, const dmi_map *d)
             "    locate_all<%d, DEPTH>(p, at, valid);\n",
             inputs + 1, inputs + 1);
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, "    group<in_type_%d, N> g%d[DEPTH];\n", i, i);
+        fprintf(to, "    operands<in_type_%d, N> g%d[DEPTH];\n", i, i);
     }
     fprintf(to, "#pragma unroll\n    for (int k = 0; k < DEPTH; k++) {\n        if (valid[k]) {\n");
     for (int i = 0; i < inputs; i++) {
@@ -195,7 +195,7 @@ static void write_kernels(FILE *to, const dmi_map *d)
                 "            group<out_type, N> r;\n#pragma unroll\n            for (int e = 0; e < N; e++) {\n"
                 "                r.v[e] = program(p");
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, ", g%d[k].v[e]", i);
+        fprintf(to, ", g%d[k].at(e)", i);
     }
     fprintf(to,
             ");\n            }\n            store_group<out_type, N>(p, %d, at[k][%d], r);\n        }\n    "
@@ -233,7 +233,54 @@ void dmi_map_write_types(FILE *to, const dmi_map *d)
     }
 }
 
-char *dmi_map_source(const dmi_map *d)
+/* A thread keeps its part of the tiles of all inputs, in registers. */
+int dmi_map_tile_edge(const dmi_map *d, bool groups)
+{
+    int group = groups ? dmi_map_group(d) : 1;
+    return group >= 8 ? 128 : group == 4 ? 64 : 32;
+}
+
+static void write_tiles(FILE *to, const dmi_map *d)
+{
+    const dmi_map_program *p = &d->program;
+    int inputs = p->inputs, bytes = 16 / dmi_map_group_read(d);
+    fprintf(to,
+            "template <int N, int EDGE> static __device__ __forceinline__ void run(const dmi_tile_args &a)\n{\n"
+            "    const dmi_map_args &p = a.map;\n"
+            "    typedef tile_of<N, EDGE> tile;\n"
+            "    alignas(16) __shared__ char memory[EDGE * (EDGE + 1) * %d];\n"
+            "    const tile t(a, %d);\n",
+            bytes, inputs + 1);
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, "    operands<in_type_%d, N> g%d[tile::GROUPS] = {};\n", i, i);
+        if (p->made[i]) {
+            fprintf(to, "    t.template make<%d, %d>(p, p.number[%d].whole, g%d);\n", i, p->made[i],
+                    p->seed[i] % DMI_MAP_NUMBERS, i);
+        } else {
+            fprintf(to, "    t.template load<%d>(a, g%d);\n", i, i);
+        }
+    }
+    for (int i = 0; i < inputs; i++) {
+        if (!p->made[i]) {
+            fprintf(to, "    if (a.turned[%d]) {\n        tile::turn(memory, g%d);\n    }\n", i, i);
+        }
+    }
+    fprintf(to, "#pragma unroll\n    for (int k = 0; k < tile::GROUPS; k++) {\n        group<out_type, N> r;\n"
+                "#pragma unroll\n        for (int e = 0; e < N; e++) {\n            r.v[e] = program(p");
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, ", g%d[k].at(e)", i);
+    }
+    fprintf(to, ");\n        }\n        t.template store<%d>(p, k, r);\n    }\n}\n\n", inputs);
+    fprintf(to,
+            "extern \"C\" __global__ void __launch_bounds__(%d) " DMI_MAP_KERNEL_TILES_OF_GROUPS
+            "(const __grid_constant__ dmi_tile_args a)\n{\n    run<%d, %d>(a);\n}\n\n"
+            "extern \"C\" __global__ void __launch_bounds__(%d) " DMI_MAP_KERNEL_TILES_OF_ITEMS
+            "(const __grid_constant__ dmi_tile_args a)\n{\n    run<1, %d>(a);\n}\n",
+            DMI_MAP_THREADS, dmi_map_group(d), dmi_map_tile_edge(d, true), DMI_MAP_THREADS,
+            dmi_map_tile_edge(d, false));
+}
+
+static char *source_with(const dmi_map *d, void (*write)(FILE *to, const dmi_map *d))
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -244,11 +291,21 @@ char *dmi_map_source(const dmi_map *d)
     dmi_map_write_types(to, d);
     fprintf(to, "typedef %s out_type;\n\n", known_type((int)d->dtype[d->program.inputs]));
     dmi_map_write_program(to, d, "dmi_map_args", "out_type");
-    write_kernels(to, d);
+    write(to, d);
     bool whole = !ferror(to);
     if (fclose(to) != 0 || !whole) {
         free(text);
         return NULL;
     }
     return text;
+}
+
+char *dmi_map_source(const dmi_map *d)
+{
+    return source_with(d, write_kernels);
+}
+
+char *dmi_map_tile_source(const dmi_map *d)
+{
+    return source_with(d, write_tiles);
 }

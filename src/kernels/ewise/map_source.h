@@ -10,6 +10,9 @@
  * consecutive and aligned on every side, in ITEMS it is one element. */
 #define DMI_MAP_KERNEL_GROUPS "dmath_map_groups"
 #define DMI_MAP_KERNEL_ITEMS "dmath_map_items"
+/* Those of a source for tiles: of such groups, along both dims, and of elements. A thread block has a tile. */
+#define DMI_MAP_KERNEL_TILES_OF_GROUPS "dmath_tiles_of_groups"
+#define DMI_MAP_KERNEL_TILES_OF_ITEMS "dmath_tiles_of_items"
 
 /* Is there a source for this program? */
 bool dmi_map_has_source(const dmi_map *d);
@@ -18,6 +21,8 @@ int dmi_map_group(const dmi_map *d);
 int dmi_map_group_read(const dmi_map *d); /* of the inputs alone */
 /* The source: of the program and the dtypes of d alone. To be freed; NULL: no memory. */
 char *dmi_map_source(const dmi_map *d);
+char *dmi_map_tile_source(const dmi_map *d);
+int dmi_map_tile_edge(const dmi_map *d, bool groups); /* elements along each side of a tile */
 
 /* --- for other kernels around a program */
 const char *dmi_map_element_type(int dtype); /* types of elements in memory; NULL: no type */

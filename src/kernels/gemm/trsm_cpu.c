@@ -1,5 +1,6 @@
 /* Triangular solves by BLAS, whose interface takes int: right-hand sides go in slices. */
 #include "kernels/box/convert.h"
+#include "kernels/cpu/cpu.h"
 #include "kernels/kernel.h"
 
 #include <assert.h>
@@ -39,11 +40,12 @@ dm_status dmi_trsm_cpu(const dmi_kernel_call *call)
     if (s->m > INT_MAX || s->lda > INT_MAX || s->ldb > INT_MAX) {
         return dmi_fail(DM_ERR_UNSUPPORTED, "trsm: more than 2^31 - 1 rows or columns at a worker");
     }
-    for (int64_t i = 0; i < sides; i += SLICE) {
+    dm_status status = dmi_cpu_blas_ready();
+    for (int64_t i = 0; i < sides && status == DM_OK; i += SLICE) {
         int count = (int)DMI_MIN(SLICE, sides - i);
         int64_t at = s->b_offset + i * (s->right ? s->ldb : 1);
         solve(s, s->right ? count : (int)s->m, s->right ? (int)s->n : count,
               dmi_at(call->at[0], s->a_offset * bytes), dmi_at_mut(call->at[1], at * bytes));
     }
-    return DM_OK;
+    return status;
 }

@@ -5,11 +5,13 @@
 #include <assert.h>
 #include <cuda_runtime_api.h>
 
-/* FULL: thread blocks that fill any device. The number of partial sums, and so the order of a sum, depends on
- * the descriptor alone. LEAST_GROUPS: groups of elements that a thread has at least of a partial sum;
- * LEAST_BYTES: bytes of a column that make a partial sum, for it is written and read again. */
+/* FULL: thread blocks that fill any device; FULL_OF_ONE: of a row for one result, where combining the states of
+ * threads takes long. The number of partial sums, and so the order of a sum, depends on the descriptor alone.
+ * LEAST_GROUPS: groups of elements that a thread has at least of a partial sum; LEAST_BYTES: bytes of a column
+ * that make a partial sum, for it is written and read again. */
 enum {
     FULL = 4096,
+    FULL_OF_ONE = 1024,
     LEAST_GROUPS = 8,
     WARP = 32,
     LONG_ROW = 1024,
@@ -45,8 +47,9 @@ static void choose_shape(dmi_cuda_reduce *p, bool row)
     } else {
         p->team = (uint32_t)power_of_two((items + 3) / 4, WARP);
     }
-    if (blocks < FULL) {
-        parts = DMI_MIN(FULL / blocks, DMI_MAX(items / DMI_MAX(rows * LEAST_GROUPS, least), 1));
+    const int64_t full = row && blocks == 1 && !p->across ? FULL_OF_ONE : FULL;
+    if (blocks < full) {
+        parts = DMI_MIN(full / blocks, DMI_MAX(items / DMI_MAX(rows * LEAST_GROUPS, least), 1));
     }
     p->items_per_part = (uint32_t)((items + parts - 1) / parts);
     p->parts = (uint32_t)((items + p->items_per_part - 1) / p->items_per_part);

@@ -37,7 +37,7 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
             "    int64_t at;\n",
             made, acc, inputs, made, acc, inputs);
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, "    group<in_type_%d, COUNT> g%d;\n", i, i);
+        fprintf(to, "    operands<in_type_%d, COUNT> g%d;\n", i, i);
     }
     fprintf(
         to,
@@ -55,7 +55,7 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
     }
     fprintf(to, "    }\n    __device__ __forceinline__ %s get(int e) const { return program(*args", made);
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, ", g%d.v[e]", i);
+        fprintf(to, ", g%d.at(e)", i);
     }
     fprintf(to,
             "); }\n    static __device__ __forceinline__ %s element(const dmi_reduce_args &p, const int64_t "
@@ -67,12 +67,12 @@ static void write_item(FILE *to, const dmi_map *d, const char *made, const char 
                  d->program.made[i] ? "row[%d] + at * (p.base.summed.stride[%d][0] / COUNT)"
                                     : "row[%d] + (p.splat[%d] ? 0 : at)",
                  i, i);
-        fprintf(to, "        const group<in_type_%d, 1> e%d = ", i, i);
+        fprintf(to, "        const operands<in_type_%d, 1> e%d = ", i, i);
         dmi_map_write_load(to, d, i, "1", number, "0");
     }
     fprintf(to, "        return program(p");
     for (int i = 0; i < inputs; i++) {
-        fprintf(to, ", e%d.v[0]", i);
+        fprintf(to, ", e%d.at(0)", i);
     }
     fprintf(to, ");\n    }\n};\n\n");
 }

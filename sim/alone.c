@@ -1,0 +1,295 @@
+/* A program on its devices alone (plan/on_device.h): the plans of all workers, run several times in a row. */
+#include "ops/ops.h"
+#include "plan/on_device.h"
+#include "sim/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUNS_AHEAD = 2 };
+
+/* A payload of a pair. */
+typedef struct slot {
+    int64_t place, bytes[2]; /* by the sender and by the receiver */
+    int given[2];            /* in how many exchanges of a run */
+    int64_t pushed, taken;   /* in which run last; from 1 on */
+} slot;
+
+typedef struct alone {
+    dmi_sim_report *report;
+    int workers, runs;
+    dmi_plan *from[DMI_ON_DEVICE_WORKERS], *plan[DMI_ON_DEVICE_WORKERS];
+    slot *slot[DMI_ON_DEVICE_WORKERS][DMI_ON_DEVICE_WORKERS]; /* [sender][receiver] */
+    int64_t ended[DMI_ON_DEVICE_WORKERS];
+    struct {
+        int run, step;
+        bool pushed; /* of the exchange that comes next */
+    } at[DMI_ON_DEVICE_WORKERS];
+    uint64_t random;
+} alone;
+
+static slot *slot_of(alone *a, int me, const dmi_exchange_part *part, bool push)
+{
+    int from = push ? me : part->peer, to = push ? part->peer : me;
+    return part->number < a->plan[to]->on_device->from[from].payloads ? &a->slot[from][to][part->number] : NULL;
+}
+
+/* --- each plan by itself --- */
+
+/* A kernel of the old plan stands behind the exchanges with what it waited for. */
+static void check_order(alone *a, int me)
+{
+    const dmi_plan *from = a->from[me], *plan = a->plan[me];
+    uint32_t sent[DMI_CHANNELS] = {0}, arrived[DMI_CHANNELS] = {0};
+    int next = 0;
+    for (int i = 0; i < from->nstep; i++) {
+        const dmi_step *step = &from->step[i];
+        if (!dmi_lane_computes(step->lane)) {
+            continue;
+        }
+        while (next < plan->nstep &&
+               !(plan->step[next].kind == step->kind && plan->step[next].desc == step->desc)) {
+            const dmi_exchange *x = plan->step[next].desc;
+            for (int k = 0; plan->step[next].kind == DMI_STEP_EXCHANGE && k < x->pushes + x->arrivals; k++) {
+                bool push = k < x->pushes;
+                const dmi_plan *sender = push ? from : a->from[x->part[k].peer];
+                uint32_t first = 0; /* of channel 1 */
+                for (int s = 0; s < sender->nstep; s++) {
+                    first += sender->step[s].lane == DMI_LANE_SEND &&
+                             sender->step[s].peer == (push ? x->part[k].peer : me);
+                }
+                uint32_t *count = push ? sent : arrived;
+                count[x->part[k].number >= first]++;
+            }
+            next++;
+        }
+        bool good = next < plan->nstep;
+        for (int c = 0; c < DMI_CHANNELS; c++) {
+            good = good && sent[c] >= step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_SEND] &&
+                   arrived[c] >= step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV];
+        }
+        if (!good) {
+            dmi_sim_note(a->report, DMI_SIM_ORDER,
+                         "alone: worker %d step %d (%s) comes before what it waits for", me, i,
+                         dmi_step_name(step->kind));
+            return;
+        }
+        next++;
+    }
+}
+
+static void collect(alone *a, int me)
+{
+    for (int i = 0; i < a->plan[me]->nstep; i++) {
+        const dmi_step *step = &a->plan[me]->step[i];
+        const dmi_exchange *x = step->desc;
+        for (int k = 0; step->kind == DMI_STEP_EXCHANGE && k < x->pushes + x->arrivals; k++) {
+            slot *s = slot_of(a, me, &x->part[k], k < x->pushes);
+            if (s) {
+                s->given[k >= x->pushes]++;
+                s->bytes[k >= x->pushes] = x->part[k].width * x->part[k].height;
+                if (k < x->pushes) {
+                    s->place = x->part[k].place;
+                }
+            } else {
+                dmi_sim_note(a->report, DMI_SIM_PAIR,
+                             "alone: worker %d step %d: payload %u of worker %d is not known", me, i,
+                             x->part[k].number, x->part[k].peer);
+            }
+        }
+    }
+}
+
+static void check_slots(alone *a, int from, int to)
+{
+    int64_t end = 0;
+    uint32_t payloads = a->plan[to]->on_device->from[from].payloads;
+    for (uint32_t k = 0; k < payloads; k++) {
+        const slot *s = &a->slot[from][to][k];
+        if (s->given[0] != 1 || s->given[1] != 1 || s->bytes[0] != s->bytes[1] || s->place < end) {
+            dmi_sim_note(a->report, DMI_SIM_PAIR,
+                         "alone: payload %u from %d to %d: pushed %d times, taken %d times", k, from, to,
+                         s->given[0], s->given[1]);
+        }
+        end = s->place + s->bytes[0];
+    }
+    if (end > a->plan[to]->on_device->from[from].bytes ||
+        payloads != a->plan[from]->on_device->to[to].payloads) {
+        dmi_sim_note(a->report, DMI_SIM_BOUNDS, "alone: payloads from %d to %d do not fit their places", from,
+                     to);
+    }
+}
+
+/* --- all together --- */
+
+static bool push_all(alone *a, int me, const dmi_exchange *x, int64_t run)
+{
+    for (int k = 0; k < x->pushes; k++) {
+        if (x->part[k].first && a->ended[x->part[k].peer] < run - RUNS_AHEAD) {
+            return false;
+        }
+    }
+    for (int k = 0; k < x->pushes; k++) {
+        slot *s = slot_of(a, me, &x->part[k], true);
+        if (s->taken < run - RUNS_AHEAD) {
+            dmi_sim_note(a->report, DMI_SIM_RACE, "alone: run %d: worker %d overwrites payload %u at worker %d",
+                         (int)run, me, x->part[k].number, x->part[k].peer);
+        }
+        s->pushed = run;
+    }
+    return true;
+}
+
+static bool take_all(alone *a, int me, const dmi_exchange *x, int64_t run)
+{
+    for (int k = x->pushes; k < x->pushes + x->arrivals; k++) {
+        if (slot_of(a, me, &x->part[k], false)->pushed < run) {
+            return false;
+        }
+    }
+    for (int k = x->pushes; k < x->pushes + x->arrivals; k++) {
+        slot_of(a, me, &x->part[k], false)->taken = run;
+    }
+    a->ended[me] = x->last ? run : a->ended[me];
+    return true;
+}
+
+/* One step of a worker; false: it waits, or is done. */
+static bool take_step(alone *a, int me)
+{
+    const dmi_plan *plan = a->plan[me];
+    if (a->at[me].run > a->runs) {
+        return false;
+    }
+    const dmi_step *step = &plan->step[a->at[me].step];
+    if (step->kind == DMI_STEP_EXCHANGE && ((const dmi_exchange *)step->desc)->part) {
+        const dmi_exchange *x = step->desc;
+        bool before = a->at[me].pushed;
+        a->at[me].pushed = before || push_all(a, me, x, a->at[me].run);
+        if (!a->at[me].pushed || !take_all(a, me, x, a->at[me].run)) {
+            return a->at[me].pushed != before;
+        }
+        a->at[me].pushed = false;
+    }
+    if (++a->at[me].step == plan->nstep) {
+        a->at[me].step = 0;
+        a->at[me].run++;
+    }
+    return true;
+}
+
+static int draw(alone *a, int below)
+{
+    a->random = a->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int)((a->random >> 33) % (uint64_t)below);
+}
+
+/* slow: this worker goes on only when no other can; -1: any may. */
+static void run_order(alone *a, bool greedy, bool random, int slow)
+{
+    for (int w = 0; w < a->workers; w++) {
+        a->ended[w] = 0;
+        memset(&a->at[w], 0, sizeof a->at[w]);
+        a->at[w].run = 1;
+        for (int to = 0; to < a->workers; to++) {
+            for (uint32_t k = 0; k < a->plan[to]->on_device->from[w].payloads; k++) {
+                a->slot[w][to][k].pushed = a->slot[w][to][k].taken = 0;
+            }
+        }
+    }
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int i = 0; i < a->workers; i++) {
+            int w = random ? draw(a, a->workers) : i;
+            int64_t steps = greedy ? INT64_MAX : random ? draw(a, 8) : 1;
+            for (int64_t k = 0; w != slow && k < steps && take_step(a, w); k++) {
+                moved = true;
+            }
+        }
+        for (int w = 0; w < a->workers && !moved; w++) { /* the slow one, or who was not drawn */
+            moved = take_step(a, w);
+        }
+    }
+    for (int w = 0; w < a->workers; w++) {
+        if (a->at[w].run <= a->runs) {
+            dmi_sim_note(a->report, DMI_SIM_STUCK, "alone: worker %d waits in run %d at step %d for ever", w,
+                         a->at[w].run, a->at[w].step);
+        }
+    }
+}
+
+static void run_all(alone *a, const dmi_sim_program *program)
+{
+    if (program->orders & DMI_SIM_GREEDY) {
+        run_order(a, true, false, -1);
+    }
+    if (program->orders & DMI_SIM_ROUND) {
+        run_order(a, false, false, -1);
+    }
+    for (int i = 0; i < program->seeds && program->orders & DMI_SIM_RANDOM; i++) {
+        a->random = (uint64_t)i * 77 + 1;
+        run_order(a, false, true, -1);
+    }
+    for (int w = 0; w < DMI_MIN(a->workers, program->seeds) && program->orders & DMI_SIM_LAST; w++) {
+        run_order(a, true, false, w);
+    }
+}
+
+static dm_status make_plans(alone *a, const dmi_sim_program *program, bool *fits)
+{
+    char why[DMI_ON_DEVICE_WHY];
+    dm_status status = DM_OK;
+    *fits = true;
+    for (int w = 0; w < a->workers && status == DM_OK && *fits; w++) {
+        dmi_plan_maker *make = program->make ? program->make : dmi_plan_make;
+        status = make(&program->call[0], program->profile, w, &a->from[w]);
+        status = status == DM_OK ? dmi_plan_on_device(a->from[w], a->workers, &a->plan[w], why) : status;
+        *fits = status == DM_OK && a->plan[w];
+        if (*fits && program->change) {
+            program->change(program->context, w, 0, a->plan[w]);
+        }
+    }
+    for (int from = 0; from < a->workers && status == DM_OK && *fits; from++) {
+        for (int to = 0; to < a->workers && status == DM_OK; to++) {
+            a->slot[from][to] = calloc((size_t)a->plan[to]->on_device->from[from].payloads + 1, sizeof(slot));
+            status = a->slot[from][to] ? DM_OK
+                                       : dmi_fail(DM_ERR_NOMEM, "no memory to simulate %d workers", a->workers);
+        }
+    }
+    return status;
+}
+
+dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fits, dmi_sim_report *report)
+{
+    alone *a = calloc(1, sizeof *a);
+    *fits = false;
+    memset(report, 0, sizeof *report);
+    if (!a) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory to simulate");
+    }
+    *a = (alone){
+        .report = report, .workers = DMI_MIN(program->profile->workers, DMI_ON_DEVICE_WORKERS), .runs = runs};
+    dm_status status = make_plans(a, program, fits);
+    if (status == DM_OK && *fits) {
+        for (int w = 0; w < a->workers; w++) {
+            report->steps += a->plan[w]->nstep;
+            check_order(a, w);
+            collect(a, w);
+        }
+        for (int i = 0; i < a->workers * a->workers; i++) {
+            check_slots(a, i / a->workers, i % a->workers);
+        }
+        if (report->findings == 0) { /* else there may be payloads that it does not know */
+            run_all(a, program);
+        }
+    }
+    for (int w = 0; w < a->workers; w++) {
+        for (int to = 0; to < a->workers; to++) {
+            free(a->slot[w][to]);
+        }
+        dmi_plan_release(a->plan[w]);
+        dmi_plan_release(a->from[w]);
+    }
+    free(a);
+    return status;
+}

@@ -1,0 +1,489 @@
+/* From the plan of a program to one that runs on its device alone.
+ *
+ * The order of a plan's steps is one in which a single queue could take them (plan.h; the rule "one queue" of
+ * the simulator). The new plan is that queue. A push waits for nothing there, as its place is free. An arrival
+ * is put off to the first step that waits for it, and no step between touches its destination, for it might
+ * have come there any time. */
+#include "plan/on_device.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { END_REFS = 200 };
+
+typedef struct maker {
+    const dmi_plan *from;
+    dmi_plan *to;
+    int step_room, work_room;
+    dmi_exchange_part *part;               /* [from->nstep] numbers and places of the transfers */
+    const dmi_step **expect[DMI_CHANNELS]; /* by ordinal */
+    const dmi_step **push;                 /* that wait to be put into an exchange */
+    int pushes;
+    uint32_t sent[DMI_CHANNELS], arrived[DMI_CHANNELS]; /* in exchanges so far */
+    bool reached[DMI_ON_DEVICE_WORKERS];                /* by a push of this run */
+    bool failed;                                        /* no memory */
+} maker;
+
+/* --- may it? --- */
+
+static bool refuse(char why[DMI_ON_DEVICE_WHY], const dmi_plan *plan, const dmi_step *step, const char *text)
+{
+    if (step->call > 0 && step->call <= plan->calls) {
+        snprintf(why, DMI_ON_DEVICE_WHY, "call %d %s", step->call, text);
+    } else {
+        snprintf(why, DMI_ON_DEVICE_WHY, "a call %s", text);
+    }
+    return false;
+}
+
+static bool step_may(const dmi_plan *plan, const dmi_step *step, int workers, char why[DMI_ON_DEVICE_WHY])
+{
+    const dmi_kernel *kernel = dmi_step_kernel(step);
+    if (kernel && kernel->traits & DMI_TRAIT_WAITS) {
+        return refuse(why, plan, step, "is a fused product, which waits for payloads itself");
+    }
+    if (!kernel && (step->peer < 0 || step->peer >= workers)) {
+        return refuse(why, plan, step, "sends to the program or receives from it");
+    }
+    if (!kernel && step->bytes > DMI_ON_DEVICE_PAYLOAD) {
+        char text[64];
+        snprintf(text, sizeof text, "has a payload of %" PRId64 " bytes, more than %d", step->bytes,
+                 DMI_ON_DEVICE_PAYLOAD);
+        return refuse(why, plan, step, text);
+    }
+    for (int i = 0; i < step->nref; i++) {
+        if (step->ref[i].kind == DMI_REF_USER) {
+            return refuse(why, plan, step, "uses memory of the program");
+        }
+    }
+    return true;
+}
+
+static bool may(const dmi_plan *plan, int workers, char why[DMI_ON_DEVICE_WHY])
+{
+    int64_t incoming = 0;
+    if (workers > DMI_ON_DEVICE_WORKERS || plan->background) {
+        snprintf(why, DMI_ON_DEVICE_WHY,
+                 workers > DMI_ON_DEVICE_WORKERS ? "there are more than %d workers" : "it is in the background",
+                 DMI_ON_DEVICE_WORKERS);
+        return false;
+    }
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        if (!step_may(plan, step, workers, why)) {
+            return false;
+        }
+        incoming += step->kind == DMI_STEP_EXPECT ? step->bytes + DMI_PLACE_ALIGN : 0;
+    }
+    if (incoming > DMI_ON_DEVICE_PLACES) {
+        snprintf(why, DMI_ON_DEVICE_WHY, "%" PRId64 " bytes come to a worker in a run, more than %d", incoming,
+                 DMI_ON_DEVICE_PLACES);
+        return false;
+    }
+    return true;
+}
+
+/* --- making steps --- */
+
+static void *take(maker *m, size_t bytes)
+{
+    void *p = m->failed ? NULL : dmi_arena_alloc(&m->to->arena, bytes);
+    m->failed = m->failed || !p;
+    return p;
+}
+
+/* A copy of `like` (NULL: of nothing) as the next step of the compute lane; NULL: no memory. */
+static dmi_step *add_step(maker *m, const dmi_step *like, int kind, int nref)
+{
+    dmi_plan *plan = m->to;
+    dmi_ref *ref = take(m, ((size_t)nref + 1) * sizeof *ref);
+    if (!m->failed && plan->nstep == m->step_room) {
+        int room = m->step_room ? 2 * m->step_room : 64;
+        dmi_step *grown = realloc(plan->step, (size_t)room * sizeof *grown);
+        m->failed = !grown;
+        plan->step = grown ? grown : plan->step;
+        m->step_room = grown ? room : m->step_room;
+    }
+    if (m->failed) {
+        return NULL;
+    }
+    dmi_step *step = &plan->step[plan->nstep++];
+    *step = like ? *like : (dmi_step){.scalar = DMI_UNSCALED};
+    step->kind = (uint8_t)kind;
+    step->lane = DMI_LANE_COMPUTE;
+    step->ordinal = ++plan->lane_steps[DMI_LANE_COMPUTE];
+    step->peer = -1;
+    step->of = 0;
+    step->before = 0;
+    step->nref = (uint8_t)nref;
+    step->ref = ref;
+    memset(step->wait, 0, sizeof step->wait);
+    return step;
+}
+
+static int add_work(maker *m, int64_t bytes)
+{
+    dmi_plan *plan = m->to;
+    if (plan->nwork == m->work_room) {
+        int room = 2 * m->work_room + 8;
+        int64_t *grown = realloc(plan->work_bytes, (size_t)room * sizeof *grown);
+        if (!grown) {
+            m->failed = true;
+            return 0;
+        }
+        plan->work_bytes = grown;
+        m->work_room = room;
+    }
+    plan->work_bytes[plan->nwork] = bytes;
+    plan->workspace += bytes;
+    return plan->nwork++;
+}
+
+/* Elements that are no rows: a kernel packs them beside the place, or unpacks them. */
+static void add_copy(maker *m, const dmi_step *transfer, const dmi_copy *packed, dmi_ref dense)
+{
+    bool push = transfer->kind == DMI_STEP_PUSH;
+    dmi_step *step = add_step(m, transfer, DMI_STEP(copy), 2);
+    if (step) {
+        dmi_ref given = transfer->ref[0];
+        step->bytes = 0;
+        step->scalar[0] = DMI_SCALAR_ONE;
+        step->scalar[1] = DMI_SCALAR_ZERO;
+        dense.mode = push ? DMI_WRITE : DMI_READ;
+        given.mode = push ? DMI_READ : DMI_WRITE;
+        step->ref[0] = push ? given : dense;
+        step->ref[1] = push ? dense : given;
+        for (int i = 0; i < 2; i++) {
+            step->ref[i].from = 0;
+            step->ref[i].to = INT64_MAX;
+        }
+        step->desc = packed;
+    }
+}
+
+/* A transfer on its way into an exchange. */
+typedef struct payload {
+    const dmi_step *step;
+    dmi_exchange_part part;
+    dmi_ref ref;
+    dmi_copy *unpack; /* of an arrival: a copy that follows; NULL: none */
+} payload;
+
+static payload payload_of(maker *m, const dmi_step *step)
+{
+    payload p = {.step = step, .part = m->part[step - m->from->step], .ref = step->ref[0]};
+    const dmi_copy *c = step->desc;
+    bool push = step->kind == DMI_STEP_PUSH;
+    int64_t elem = dmi_dtype_bytes(c->src_dtype), src, dst, v[4];
+    dmi_copy *packed = take(m, sizeof *packed);
+    if (!packed ||
+        !(push ? dmi_copy_pack(c, packed, &m->to->arena) : dmi_copy_unpack(c, packed, &m->to->arena))) {
+        m->failed = true;
+        return p;
+    }
+    if (dmi_copy_as_rows(packed, elem, &src, &dst, v) && v[push ? 3 : 2] == v[0] && (push ? dst : src) == 0) {
+        p.part.offset = (push ? src : dst) * elem;
+        p.part.width = v[0];
+        p.part.height = v[1];
+        p.part.pitch = v[push ? 2 : 3];
+        return p;
+    }
+    p.part.offset = 0;
+    p.part.width = p.part.pitch = step->bytes;
+    p.part.height = 1;
+    p.ref = dmi_ref_work(add_work(m, step->bytes), DMI_READ);
+    if (push) {
+        add_copy(m, step, packed, p.ref);
+    } else {
+        p.unpack = packed;
+    }
+    return p;
+}
+
+/* One step, with its packing before it and its unpacking behind it. */
+static void add_exchange(maker *m, const dmi_step *const *push, int pushes, const dmi_step *const *arrival,
+                         int arrivals)
+{
+    payload p[DMI_EXCHANGE_MOST];
+    int n = pushes + arrivals;
+    assert(n > 0 && n <= DMI_EXCHANGE_MOST);
+    for (int i = 0; i < n; i++) {
+        p[i] = payload_of(m, i < pushes ? push[i] : arrival[i - pushes]);
+    }
+    dmi_exchange *x = take(m, sizeof *x);
+    dmi_exchange_part *part = take(m, (size_t)n * sizeof *part);
+    dmi_step *step = add_step(m, NULL, DMI_STEP_EXCHANGE, n);
+    if (!step) {
+        return;
+    }
+    step->call = p[0].step->call;
+    step->number = p[0].step->number;
+    *x = (dmi_exchange){.pushes = pushes, .arrivals = arrivals, .part = part};
+    for (int i = 0; i < n; i++) {
+        bool *reached = &m->reached[p[i].part.peer];
+        part[i] = p[i].part;
+        part[i].first = i < pushes && !*reached;
+        *reached = *reached || i < pushes;
+        step->ref[i] = p[i].ref;
+        step->ref[i].mode = i < pushes ? DMI_READ : DMI_WRITE;
+        step->ref[i].from = 0;
+        step->ref[i].to = INT64_MAX;
+        step->bytes += p[i].step->bytes;
+    }
+    step->desc = x;
+    for (int i = pushes; i < n && !m->failed; i++) {
+        if (p[i].unpack) {
+            add_copy(m, p[i].step, p[i].unpack, p[i].ref);
+        }
+    }
+}
+
+/* --- in order --- */
+
+static void put_pushes(maker *m, int count)
+{
+    for (int i = 0; i < count && !m->failed; i += DMI_EXCHANGE_MOST) {
+        add_exchange(m, m->push + i, DMI_MIN(count - i, DMI_EXCHANGE_MOST), NULL, 0);
+    }
+    for (int i = 0; i < count; i++) {
+        m->sent[dmi_lane_channel(m->push[i]->lane)]++;
+    }
+    m->pushes -= count;
+    memmove(m->push, m->push + count, (size_t)m->pushes * sizeof *m->push);
+}
+
+/* Does the destination of an arrival become free by a push that is not in an exchange yet? */
+static bool follows_push(const maker *m, const dmi_step *expect)
+{
+    bool follows = false;
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        follows = follows || expect->wait[c * DMI_CHANNEL_LANES + DMI_LANE_SEND] > m->sent[c];
+    }
+    return follows;
+}
+
+/* The pushes that wait, and all arrivals up to these. */
+static void put(maker *m, const uint32_t until[DMI_CHANNELS])
+{
+    const dmi_step *arrival[DMI_EXCHANGE_MOST];
+    int n = 0;
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        for (; m->arrived[c] < until[c] && !m->failed; m->arrived[c]++) {
+            const dmi_step *expect = m->expect[c][m->arrived[c]];
+            if (m->pushes > 0 && (follows_push(m, expect) || m->pushes >= DMI_EXCHANGE_MOST)) {
+                put_pushes(m, m->pushes);
+            }
+            if (m->pushes + n == DMI_EXCHANGE_MOST) {
+                add_exchange(m, m->push, m->pushes, arrival, n);
+                for (int i = 0; i < m->pushes; i++) {
+                    m->sent[dmi_lane_channel(m->push[i]->lane)]++;
+                }
+                m->pushes = n = 0;
+            }
+            arrival[n++] = expect;
+        }
+    }
+    if (n == 0) {
+        put_pushes(m, m->pushes);
+    } else if (!m->failed) {
+        add_exchange(m, m->push, m->pushes, arrival, n);
+        for (int i = 0; i < m->pushes; i++) {
+            m->sent[dmi_lane_channel(m->push[i]->lane)]++;
+        }
+        m->pushes = 0;
+    }
+}
+
+static void take_step(maker *m, const dmi_step *step)
+{
+    uint32_t until[DMI_CHANNELS];
+    bool waits = false;
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        until[c] = DMI_MAX(m->arrived[c], step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV]);
+        waits = waits || until[c] > m->arrived[c];
+    }
+    if (step->kind ==
+        DMI_STEP_EXPECT) { /* it comes when it is needed; what its destination waits for is in front of it */
+        return;
+    }
+    if (waits || dmi_lane_computes(step->lane)) {
+        put(m, until);
+    }
+    if (step->kind == DMI_STEP_PUSH) {
+        m->push[m->pushes++] = step;
+        return;
+    }
+    dmi_step *copy = add_step(m, step, step->kind, step->nref);
+    if (copy) {
+        memcpy(copy->ref, step->ref, step->nref * sizeof *step->ref);
+    }
+}
+
+/* Marks the last exchange, and adds the steps that end the run: they write all that the run writes, so that who
+ * uses it waits until all workers have told how the run went. */
+static void add_end(maker *m)
+{
+    dmi_plan *plan = m->to;
+    bool *written = take(m, ((size_t)plan->noperand + 1) * sizeof *written);
+    int count = 0;
+    for (int i = plan->nstep; i-- > 0 && !m->failed;) {
+        if (plan->step[i].kind == DMI_STEP_EXCHANGE) {
+            ((dmi_exchange *)(uintptr_t)plan->step[i].desc)->last = true;
+            break;
+        }
+    }
+    for (int i = 0; i < plan->nstep && !m->failed; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            const dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind == DMI_REF_OPERAND && ref->mode & DMI_WRITE) {
+                count += !written[ref->index];
+                written[ref->index] = true;
+            }
+        }
+    }
+    for (int at = 0, first = 1; !m->failed && (first || count > 0); first = 0) {
+        int n = DMI_MIN(count, END_REFS);
+        dmi_exchange *x = take(m, sizeof *x);
+        dmi_step *step = add_step(m, NULL, DMI_STEP_EXCHANGE, n);
+        if (step) {
+            *x = (dmi_exchange){.end = first};
+            step->desc = x;
+        }
+        for (int i = 0; i < n && step; at++) {
+            if (written[at]) {
+                step->ref[i] = dmi_ref_operand(at, DMI_WRITE);
+                step->ref[i++].to = INT64_MAX;
+            }
+        }
+        count -= n;
+    }
+}
+
+/* Numbers and places, as both ends of a pair count them. */
+static void number_payloads(maker *m, dmi_on_device *d)
+{
+    for (int lane = 0; lane < DMI_LANES; lane++) {
+        for (int i = 0; i < m->from->nstep && !dmi_lane_computes(lane); i++) {
+            const dmi_step *step = &m->from->step[i];
+            if (step->lane == lane) {
+                uint32_t *payloads =
+                    dmi_lane_sends(lane) ? &d->to[step->peer].payloads : &d->from[step->peer].payloads;
+                int64_t *bytes = dmi_lane_sends(lane) ? &d->to[step->peer].bytes : &d->from[step->peer].bytes;
+                m->part[i] = (dmi_exchange_part){.peer = step->peer, .number = (*payloads)++, .place = *bytes};
+                *bytes += (step->bytes + DMI_PLACE_ALIGN - 1) / DMI_PLACE_ALIGN * DMI_PLACE_ALIGN;
+            }
+        }
+    }
+}
+
+static bool begin(maker *m, dmi_plan *plan, int workers)
+{
+    dmi_plan *to = calloc(1, sizeof *to);
+    size_t steps = (size_t)plan->nstep + 1;
+    *m = (maker){.from = plan, .to = to};
+    m->part = calloc(steps, sizeof *m->part);
+    m->push = calloc(steps, sizeof(dmi_step *));
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        m->expect[c] = calloc(steps, sizeof(dmi_step *));
+        m->failed = m->failed || !m->expect[c];
+    }
+    if (!to) {
+        return false;
+    }
+    atomic_init(&to->refs, 1);
+    atomic_fetch_add(&plan->refs, 1);
+    to->origin = plan;
+    to->me = plan->me;
+    memcpy(to->algorithm, plan->algorithm, sizeof to->algorithm);
+    to->compute = plan->compute;
+    to->moving = -1;
+    to->calls = plan->calls;
+    to->op = plan->op;
+    to->called = plan->called;
+    to->tail = plan->tail;
+    to->noperand = plan->noperand;
+    to->whole = plan->whole;
+    to->flops = plan->flops;
+    to->repeats = plan->repeats;
+    to->on_device = take(m, sizeof *to->on_device);
+    m->failed = m->failed || !m->part || !m->push;
+    if (m->failed) {
+        return false;
+    }
+    to->on_device->workers = workers;
+    for (int i = 0; i < plan->nwork; i++) {
+        (void)add_work(m, plan->work_bytes[i]);
+    }
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        if (step->kind == DMI_STEP_EXPECT) {
+            m->expect[dmi_lane_channel(step->lane)][step->ordinal - 1] = step;
+        }
+    }
+    number_payloads(m, to->on_device);
+    return !m->failed;
+}
+
+/* Finds the section; false: it cannot be put on a stream at once. */
+static bool find_section(dmi_plan *plan, char why[DMI_ON_DEVICE_WHY])
+{
+    dmi_on_device *d = plan->on_device;
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_exchange *x = plan->step[i].desc;
+        if (plan->step[i].kind == DMI_STEP_EXCHANGE && (x->part || (x->end && d->first == 0))) {
+            d->first = d->first ? d->first : plan->step[i].ordinal;
+            d->last = plan->step[i].ordinal;
+        }
+    }
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        const dmi_kernel *kernel = dmi_step_kernel(step);
+        bool inside = step->ordinal > d->first && step->ordinal < d->last;
+        if (inside && kernel && kernel->traits & DMI_TRAIT_HOST) {
+            return refuse(why, plan, step, "is work of the host between transfers");
+        }
+    }
+    if (d->last - d->first >= DMI_ON_DEVICE_STEPS) {
+        snprintf(why, DMI_ON_DEVICE_WHY, "there are %d steps between its first transfer and its last",
+                 (int)(d->last - d->first));
+        return false;
+    }
+    return true;
+}
+
+dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char why[DMI_ON_DEVICE_WHY])
+{
+    maker m;
+    *out = NULL;
+    if (!may(plan, workers, why)) {
+        return DM_OK;
+    }
+    if (begin(&m, plan, workers)) {
+        const uint32_t all[DMI_CHANNELS] = {plan->lane_steps[DMI_LANE_RECV], plan->lane_steps[DMI_LANE_RECV_1]};
+        for (int i = 0; i < plan->nstep && !m.failed; i++) {
+            take_step(&m, &plan->step[i]);
+        }
+        put(&m, all);
+        add_end(&m);
+    } else {
+        m.failed = true;
+    }
+    free(m.part);
+    free((void *)m.push);
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        free((void *)m.expect[c]);
+    }
+    if (m.failed) {
+        dmi_plan_release(m.to);
+        return dmi_fail(DM_ERR_NOMEM, "no memory for the plan of a program");
+    }
+    if (find_section(m.to, why)) {
+        *out = m.to;
+    } else {
+        dmi_plan_release(m.to);
+    }
+    return DM_OK;
+}

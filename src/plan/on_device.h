@@ -1,0 +1,60 @@
+/* Plans of programs that run on their devices alone (adr/0050): transfers are steps of the compute lane, so
+ * that a GPU can run the whole plan as one graph, without a host between two steps.
+ *
+ * Such a plan is made of an ordinary one. Its steps stand in the same order, all on the compute lane. A step
+ * EXCHANGE has the pushes that stood there, and the arrivals that the next step needs. A payload goes to a
+ * *place* at the receiver, which nothing else uses; an arrival copies it to where the EXPECT wanted it.
+ * Payloads of a pair are numbered in each run from 0, those of channel 0 first. */
+#ifndef DMI_ON_DEVICE_H
+#define DMI_ON_DEVICE_H
+
+#include "plan/plan.h"
+
+enum {
+    DMI_EXCHANGE_MOST = 16,     /* payloads of a step */
+    DMI_ON_DEVICE_WORKERS = 16, /* of a session with such plans */
+    DMI_PLACE_ALIGN = 256,
+    DMI_ON_DEVICE_PAYLOAD = 4 << 20, /* most bytes of a payload: larger ones are better beside the kernels */
+    DMI_ON_DEVICE_PLACES = 64 << 20, /* most bytes that come to a worker in a run */
+    DMI_ON_DEVICE_STEPS =
+        1000 /* most steps between the first transfer and the last: all are on a stream at once */
+};
+
+/* A payload: rows of this worker's memory, and a place at the receiver where they lie one behind the other. */
+typedef struct dmi_exchange_part {
+    int peer;
+    uint32_t number; /* among those of its pair */
+    int64_t place;   /* bytes from the first place of its pair */
+    int64_t offset, width, height,
+        pitch;  /* bytes from the reference to the first row, of a row, from row to row */
+    bool first; /* of a push: the first of the run to this peer */
+} dmi_exchange_part;
+
+/* Descriptor of a step EXCHANGE. Its pushes come first; then it waits for its arrivals. */
+typedef struct dmi_exchange {
+    int pushes, arrivals;    /* part i is reference i of the step */
+    dmi_exchange_part *part; /* none: the step that ends the run, no work of the device */
+    bool last;               /* of the device's work of this kind in a run */
+    bool end;                /* ends the run: the first of the steps without parts */
+} dmi_exchange;
+
+typedef struct dmi_on_device {
+    int workers;
+    /* The *section*: steps (ordinals) from the first exchange to the last, which are put on the stream
+     * together, and have no work of the host. Without exchanges: the step that ends the run. */
+    uint32_t first, last;
+    struct {
+        uint32_t payloads;
+        int64_t bytes;                                        /* of places */
+    } to[DMI_ON_DEVICE_WORKERS], from[DMI_ON_DEVICE_WORKERS]; /* in a run */
+    void *state;                                              /* the executor's */
+    void (*free)(struct dmi_on_device *d);                    /* frees it; NULL: there is none */
+} dmi_on_device;
+
+/* The plan of a program as one that runs on its device alone. *out is NULL where it cannot: then `why` says
+ * why. The new plan keeps a reference to the old one. DM_ERR_NOMEM. */
+enum { DMI_ON_DEVICE_WHY = 96 };
+DM_CHECKED dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out,
+                                        char why[DMI_ON_DEVICE_WHY]);
+
+#endif
