@@ -11,7 +11,7 @@ shift $(($# > 2 ? 2 : $#))
 targets=${*:-npy manifest config expr text wire}
 # configure FOLDER OPTION...
 configure() {
-    CC=${CC:-clang} cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDMATH_FUZZ=ON -DDMATH_TESTS=OFF -DDMATH_EXAMPLES=OFF \
+    CC=${CC:-clang} cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O2 -g" -DDMATH_FUZZ=ON -DDMATH_TESTS=OFF -DDMATH_EXAMPLES=OFF \
         -DDMATH_CUDA=OFF "${@:2}" >"$1.log" 2>&1 || { cat "$1.log"; exit 1; }
     mkdir -p "$1/found"
 }

@@ -287,6 +287,20 @@ static void small_slot(built *b)
     memcpy(b->bytes + sizeof b->head, &id, sizeof id);
 }
 
+/* So is a loop of many passes, each as the one before: 4 show what comes after the first and before the last.
+ */
+static void few_passes(built *b)
+{
+    dmi_course_step *step = (dmi_course_step *)(&b->course + 1);
+    const int64_t room = (int64_t)b->head.bytes - (int64_t)sizeof b->course;
+    if (b->head.kind == DMI_FRAME_PROGRAM_RUN && b->run.times > 4) {
+        b->run.times = 4;
+    }
+    for (int i = 0; b->head.kind == DMI_FRAME_PROGRAM_COURSE && i < room / (int64_t)sizeof *step; i++) {
+        step[i].times = step[i].times > 4 ? 4 : step[i].times;
+    }
+}
+
 /* The next frame of the input, and what is changed of it. */
 static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, built *b)
 {
@@ -314,6 +328,7 @@ static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, bui
     if (flags & RAW || b->head.kind == DMI_FRAME_CREATE || b->head.kind == DMI_FRAME_VIEW) {
         small_slot(b);
     }
+    few_passes(b);
     return flags;
 }
 
