@@ -26,7 +26,7 @@ for target in $targets; do
     esac
     if [ "$target" = journal ] || [ "$target" = frames ]; then
         build=build/fuzz-library options=(-DDMATH_SANITIZE=address,undefined)
-        run=(-detect_leaks=0 -entropic=0) # leaks: at the end, not behind each input, for its session or worker goes on
+        run=(-detect_leaks=0 -entropic=0 -reload=0) # leaks: at the end, not behind each input, for its session or worker goes on
     fi
     configure $build "${options[@]}"
     ninja -C $build "fuzz_$target" >$build.log 2>&1 || { cat $build.log; exit 1; }

@@ -383,7 +383,7 @@ static void begin_worker(void)
 {
     static const int consumer[] = {0};
     static dmi_config config;
-    dm_config public = {.size = sizeof public, .options = "device=cpu,memory_limit=16M,slab=256K"};
+    dm_config public = {.size = sizeof public, .options = "device=cpu,memory_limit=16M,slab=256K,pool_debug=0"};
     dmi_slab_ops slabs = dmi_slab_ops_malloc();
     dmi_profile profile = {.workers = 2, .one_space = true, .chunk = 1 << 20, .file_chunk = 1 << 20};
     HOLDS(dmi_config_from(&public, &config) == DM_OK);
