@@ -387,7 +387,6 @@ static void begin_worker(void)
     dmi_slab_ops slabs = dmi_slab_ops_malloc();
     dmi_profile profile = {.workers = 2, .one_space = true, .chunk = 1 << 20, .file_chunk = 1 << 20};
     HOLDS(dmi_config_from(&public, &config) == DM_OK);
-    dmi_log_set_level(-2); /* each refusal is an error */
     it = (fuzzed){.command = 0};
     HOLDS(dmi_hub_create(3, 32768, false, &it.hub) == DM_OK);
     HOLDS(dmi_worker_start(&it.worker, 0, &config, &profile, &it.hub, &slabs, NULL, 0, NULL) == DM_OK);
