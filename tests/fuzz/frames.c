@@ -11,6 +11,8 @@
 
 #include "ops/ops.h"
 
+#include <sanitizer/asan_interface.h>
+
 enum {
     WRONG_LENGTH = 1,
     WRONG_NUMBER = 2,
@@ -19,8 +21,10 @@ enum {
     CHANGED = 16,
     IN_A_MESSAGE = 32,
     CUT = 64,
+    NUDGED = 128,
     ROOM = 4096,
     SLOTS = 12,
+    MOST_OPERANDS = 100, /* of a run; a changed frame may have made a program of more */
     INPUTS_OF_A_WORKER = 2000
 };
 
@@ -146,7 +150,7 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
 {
     f->program = (uint32_t)below(in, 3);
     const dmi_worker_program *p = f->program < w->program_room ? w->program[f->program] : NULL;
-    f->operands = p ? p->p.operands : below(in, 3);
+    f->operands = p ? DMI_MIN(p->p.operands, MOST_OPERANDS) : below(in, 3);
     f->numbers = below(in, 3);
     f->times = 1 + below(in, 4);
     f->first = below(in, 3) - 1;
@@ -301,11 +305,19 @@ static void few_passes(built *b)
     }
 }
 
+/* What is wrong with the next frame: of a half nothing, for a worker takes no more after the first wrong one;
+ * of most others one thing. */
+static unsigned next_flags(input *in)
+{
+    unsigned v = byte(in);
+    return v < 128 ? 0 : v < 224 ? 1u << (v & 7) : byte(in);
+}
+
 /* The next frame of the input, and what is changed of it. */
 static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, built *b)
 {
     memset(b, 0, sizeof *b);
-    unsigned flags = byte(in);
+    unsigned flags = next_flags(in);
     b->head.kind = (uint8_t)below(in, DMI_FRAME_STOP + 2);
     b->head.op = (uint8_t)byte(in);
     b->head.op = below(in, 8) ? b->head.op % DMI_OPS : b->head.op;
@@ -324,6 +336,13 @@ static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, bui
     if (flags & CHANGED) {
         unsigned at = byte(in) | (byte(in) & 3) << 8;
         b->bytes[8 + at % (b->head.bytes - 8)] = (char)byte(in);
+    }
+    if (flags & NUDGED) { /* a count that is a little too large or too small */
+        uint32_t field;
+        char *at = b->bytes + 16 + byte(in) * 4 % (b->head.bytes - 15) / 4 * 4;
+        memcpy(&field, at, sizeof field);
+        field += byte(in) - 128u;
+        memcpy(at, &field, sizeof field);
     }
     if (flags & RAW || b->head.kind == DMI_FRAME_CREATE || b->head.kind == DMI_FRAME_VIEW) {
         small_slot(b);
@@ -348,6 +367,23 @@ static void look(fuzzed *f)
         if (!dmi_engine_progress(&f->worker.engine) && !moved) {
             return;
         }
+    }
+}
+
+/* Nothing of the ring may be read but what the worker has not yet taken; or all may be, while frames go there.
+ */
+static void fence(fuzzed *f, bool on)
+{
+    dmi_ring *ring = f->hub.ring;
+    if (!on) {
+        ASAN_UNPOISON_MEMORY_REGION(ring->data, ring->size);
+        return;
+    }
+    ASAN_POISON_MEMORY_REGION(ring->data, ring->size);
+    for (uint64_t at = f->worker.cursor; at < f->ring.head;) {
+        uint64_t from = at & (ring->size - 1), bytes = DMI_MIN(f->ring.head - at, ring->size - from);
+        ASAN_UNPOISON_MEMORY_REGION(ring->data + from, bytes);
+        at += bytes;
     }
 }
 
@@ -454,12 +490,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         built b;
         unsigned flags = next_frame(&in, &it.worker, it.worker.dispatched + 1, &b);
         const uint32_t bytes = b.head.bytes;
+        fence(&it, false);
         put(&it, &in, &b, bytes, flags);
         if (flags & TWICE) {
             put(&it, &in, &b, bytes, flags & ~(unsigned)(WRONG_LENGTH | WRONG_NUMBER));
         }
+        fence(&it, true);
         look(&it);
     }
+    fence(&it, false);
     HOLDS(!it.worker.lost || atomic_load(&it.worker.engine.port->broken) == DM_ERR_TRANSPORT);
     tidy();
     if (++inputs % INPUTS_OF_A_WORKER == 0) {
