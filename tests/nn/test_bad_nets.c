@@ -89,7 +89,6 @@ static const struct {
     {SOURCE("ImageData", "image_data_param { batch_size: 1 }"), "needs a source and a batch_size"},
     {SOURCE("ImageData", "image_data_param { source: 'x' batch_size: 1 new_height: 3 }"),
      "has only one of new_height"},
-    {SOURCE("HDF5Data", "hdf5_data_param { source: '/no/such' batch_size: 1 }"), "/no/such"},
     {"layer { name: 'l' type: 'WindowData' top: ['t', 'u'] window_data_param { source: '/no/such' batch_size: "
      "1 "
      "crop_mode: 'bend' } }",
@@ -141,6 +140,17 @@ static const struct {
                "inner_product_param { num_output: 2 } }\n" LAYER(
                    "InnerProduct", "'x'", "param { name: 'w' } inner_product_param { num_output: 5 }"),
      "but needs another shape"},
+#ifdef NN_HAVE_HDF5
+    {SOURCE("HDF5Data", "hdf5_data_param { source: '/no/such' batch_size: 1 }"), "/no/such"},
+    {XY("4, 3", "4") "layer { name: 'l' type: 'HDF5Output' bottom: ['x', 'y'] }", "needs a file_name"},
+    {XY("4, 3", "4") "layer { name: 'l' type: 'HDF5Output' bottom: ['x', 'y'] hdf5_output_param { file_name: "
+                     "'/no/such/x' } }",
+     "cannot write its file"},
+    {SOURCE("HDF5Data", "hdf5_data_param { source: 'empty' batch_size: 1 }"), "lists no files"},
+#endif
+    {SOURCE("ImageData", "image_data_param { source: 'empty' batch_size: 1 }"), "lists no images"},
+    {XY("4, 3", "4") LAYER("InfogainLoss", "'x', 'y'", "infogain_loss_param { source: 'empty' }"),
+     "needs a matrix of 3 x 3, which empty does not have"},
 };
 
 static int wrong;
@@ -157,6 +167,7 @@ static void says(const char *text, dm_status status, const char *message)
 static void test_nets(void **state)
 {
     (void)state;
+    write_file("empty", "");
     for (int i = 0; i < COUNT(nets); i++) {
         dm_net *net = NULL;
         dm_net_options options = DM_NET_OPTIONS_INIT;
@@ -191,6 +202,7 @@ static const struct {
     {SETTINGS("net: 'net.prototxt' lr_policy: 'fixed' type: 'SGD' solver_type: SGD"),
      "only one of type and solver_type"},
     {SETTINGS("net: 'net.prototxt' lr_policy: 'fixed' type: 'Newton'"), "there is no solver 'Newton'"},
+    {SETTINGS("net: 'none.prototxt' lr_policy: 'fixed'"), "the net has no parameters to train"},
 };
 
 static const char *const good = XY("4, 3", "4")
@@ -200,6 +212,7 @@ static void test_solvers(void **state)
 {
     (void)state;
     write_file("net.prototxt", good);
+    write_file("none.prototxt", XY("4, 3", "4") LAYER("SoftmaxWithLoss", "'x', 'y'", ""));
     for (int i = 0; i < COUNT(solvers); i++) {
         dm_solver *solver = NULL;
         write_file("solver.prototxt", solvers[i].text);
@@ -246,7 +259,12 @@ static void test_calls(void **state)
     REFUSED(ARG, "dm_data_mean: an argument is NULL", dm_data_mean(NULL, NULL, means, NULL));
     REFUSED(ARG, "dm_data_mean_read: an argument is NULL", dm_data_mean_read(NULL, means, NULL));
     REFUSED(ARG, "dm_data_show: database and text must be there", dm_data_show(NULL, 0, 0, &text));
+    REFUSED(ARG, "dm_prototxt_print: an argument is NULL", dm_prototxt_print("net.prototxt", NULL, &text));
     CHECK(dm_net_close(net));
+    net = open_text(X("4, 3") LAYER("ReLU", "'x'", ""), DM_PHASE_TEST);
+    REFUSED(ARG, "dm_net_output: 't' has 12 elements", dm_net_output(net, 0, NULL, NULL, &number));
+    CHECK(dm_net_close(net));
+    write_file("net.prototxt", good);
     write_file("solver.prototxt", SETTINGS("net: 'net.prototxt' lr_policy: 'fixed'"));
     CHECK(dm_solver_open(session, "solver.prototxt", NULL, &solver));
     REFUSED(ARG, "dm_solver_step: solver must be there, iterations not negative", dm_solver_step(solver, -1));
