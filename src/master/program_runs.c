@@ -50,8 +50,8 @@ static dm_status check_binding(int which, const dmi_desc *recorded, const dmi_de
         return dmi_fail(!shape                          ? DM_ERR_SHAPE
                         : recorded->dtype != now->dtype ? DM_ERR_DTYPE
                                                         : DM_ERR_LAYOUT,
-                        "program_run: bindings[%d]: %s was recorded, but array is %s%s", which, a,
-                        alike ? "the same with " : b, alike ? how : "");
+                        "program_run: bindings[%d]: %s was recorded%s%s", which, a,
+                        alike ? "; array is alike, but " : ", but array is ", alike ? how : b);
     }
     return DM_OK;
 }

@@ -52,19 +52,19 @@ static void put_difference(writer *w, const dmi_layout *a, const dmi_layout *b)
 {
     for (int d = 0; d < a->ndim; d++) {
         if (a->block[d] != b->block[d]) {
-            put(w, "blocks of %" PRId64 " along dim %d, not of %" PRId64, a->block[d], d, b->block[d]);
+            put(w, "has blocks of %" PRId64 " along dim %d, not of %" PRId64, a->block[d], d, b->block[d]);
             return;
         }
     }
     for (int k = 0; k < a->nworkers; k++) {
         if (a->workers[k] != b->workers[k]) {
-            put(w, "a part on worker %d that is on worker %d there", a->workers[k], b->workers[k]);
+            put(w, "has a part on worker %d, not on worker %d", a->workers[k], b->workers[k]);
             return;
         }
     }
     for (int64_t k = 0; k < (a->kind == DMI_LAYOUT_EXPLICIT ? a->blocks : 0); k++) {
         if (a->map[k] != b->map[k]) {
-            put(w, "block %" PRId64 " on worker %d, not on worker %d", k, a->map[k], b->map[k]);
+            put(w, "has block %" PRId64 " on worker %d, not on worker %d", k, a->map[k], b->map[k]);
             return;
         }
     }
@@ -73,6 +73,7 @@ static void put_difference(writer *w, const dmi_layout *a, const dmi_layout *b)
 void dmi_desc_difference(const dmi_desc *a_desc, const dmi_desc *b_desc, char *text, size_t room)
 {
     const dmi_layout *a = a_desc->layout, *b = b_desc->layout;
+    const size_t dims = (size_t)a_desc->ndim * sizeof *a_desc->lo;
     writer w = {text, room, 0};
     text[0] = 0;
     if (a->kind != b->kind || a->nworkers != b->nworkers || a->replicas != b->replicas ||
@@ -80,12 +81,11 @@ void dmi_desc_difference(const dmi_desc *a_desc, const dmi_desc *b_desc, char *t
         return;
     }
     if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0) {
-        put(&w, "a part of an array of another shape");
+        put(&w, "is a part of an array of another shape");
     } else if (!dmi_layout_equal(a, b)) {
         put_difference(&w, a, b);
-    } else if (memcmp(a_desc->lo, b_desc->lo, sizeof a_desc->lo) != 0 ||
-               memcmp(a_desc->skip, b_desc->skip, sizeof a_desc->skip) != 0) {
-        put(&w, "another part of such an array");
+    } else if (memcmp(a_desc->lo, b_desc->lo, dims) != 0 || memcmp(a_desc->skip, b_desc->skip, dims) != 0) {
+        put(&w, "is another part of such an array");
     }
 }
 
