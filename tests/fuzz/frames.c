@@ -305,6 +305,34 @@ static void few_passes(built *b)
     }
 }
 
+/* A little more or less in a field of four bytes: half of the time one that counts something. */
+static void nudge(input *in, built *b)
+{
+    static const struct {
+        uint8_t kind;
+        uint8_t at[4];
+    } counts[] = {
+#define AT(type, a, b, c, d) {offsetof(type, a), offsetof(type, b), offsetof(type, c), offsetof(type, d)}
+        {DMI_FRAME_LAYOUT, AT(dmi_layout_frame, layout_id, total, bytes, last)},
+        {DMI_FRAME_OP, AT(dmi_op_frame, noperand, numbers, tail_bytes, tail_key)},
+        {DMI_FRAME_PROGRAM_CALL, AT(dmi_op_frame, noperand, numbers, tail_bytes, tail_key)},
+        {DMI_FRAME_PROGRAM, AT(dmi_program_frame, program, arrays, operands, calls)},
+        {DMI_FRAME_PROGRAM_ARRAY, AT(dmi_program_array_frame, layout_id, dtype, ndim, extent)},
+        {DMI_FRAME_PROGRAM_COURSE, AT(dmi_course_frame, parts, steps, operands, numbers)},
+        {DMI_FRAME_PROGRAM_PART, AT(dmi_part_frame, part, operands, number, passes)},
+        {DMI_FRAME_PROGRAM_RUN, AT(dmi_program_run_frame, operands, numbers, every, asks)},
+#undef AT
+    };
+    unsigned which = byte(in);
+    uint32_t field, at = sizeof b->head + which * 4 % (b->head.bytes - 15) / 4 * 4;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && which & 128; i++) {
+        at = counts[i].kind == b->head.kind ? counts[i].at[which & 3] : at;
+    }
+    memcpy(&field, b->bytes + at, sizeof field);
+    field += byte(in) - 128u;
+    memcpy(b->bytes + at, &field, sizeof field);
+}
+
 /* What is wrong with the next frame: of a half nothing, for a worker takes no more after the first wrong one;
  * of most others one thing. */
 static unsigned next_flags(input *in)
@@ -337,12 +365,8 @@ static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, bui
         unsigned at = byte(in) | (byte(in) & 3) << 8;
         b->bytes[8 + at % (b->head.bytes - 8)] = (char)byte(in);
     }
-    if (flags & NUDGED) { /* a count that is a little too large or too small */
-        uint32_t field;
-        char *at = b->bytes + 16 + byte(in) * 4 % (b->head.bytes - 15) / 4 * 4;
-        memcpy(&field, at, sizeof field);
-        field += byte(in) - 128u;
-        memcpy(at, &field, sizeof field);
+    if (flags & NUDGED) {
+        nudge(in, b);
     }
     if (flags & RAW || b->head.kind == DMI_FRAME_CREATE || b->head.kind == DMI_FRAME_VIEW) {
         small_slot(b);
