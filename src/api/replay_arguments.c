@@ -380,8 +380,9 @@ int64_t dmi_replay_bytes_of(const dmi_replay *r, dm_array a, const int64_t *exte
     *type = dtype < 0 ? info.dtype : (dm_dtype)dtype;
     int64_t bytes = dmi_dtype_bytes(*type);
     for (int d = 0; d < info.ndim; d++) {
-        if (__builtin_mul_overflow(bytes, extent ? extent[d] : info.shape[d], &bytes) || bytes < 0) {
-            return 0;
+        if ((extent && (extent[d] < 0 || extent[d] > info.shape[d])) ||
+            __builtin_mul_overflow(bytes, extent ? extent[d] : info.shape[d], &bytes)) {
+            return 0; /* the same */
         }
     }
     return bytes;
