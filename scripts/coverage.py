@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sums gcov's counts by folder: coverage.py <build folder> [--files | --errors]. With --files a line for each file, the least
-covered first. With --errors the lines of src/ that make an error and have never run.
+covered first. With --errors the lines of src/ and nn/ that make an error and have never run.
 
 A source may be compiled more than once; a line or a branch counts as covered where any of its objects has run it. The branches of
 an assert are left out: no test can make it fail. A process that a signal or _exit ends has no part in the counts."""
@@ -36,11 +36,13 @@ def text_of(name, line):
 
 
 def print_errors(lines):
-    errors = {key: 0 for key in lines if key[0].startswith("src/") and re.search(r"\bdmi_fail\(|\bDM_ERR_", text_of(*key))}
-    for key in sorted(errors):
-        if lines[key] == 0:
-            print(f"{key[0]}:{key[1]}: {text_of(*key).strip()}")
-    print(f"{sum(lines[key] > 0 for key in errors)} of {len(errors)} lines that make an error have run")
+    makes = re.compile(r"\b(dmi_fail|nn_layer_fail|nn_fail_at|nn_wire_refuse)\(|\bDM_ERR_")
+    for folder in "src/", "nn/":
+        errors = sorted(key for key in lines if key[0].startswith(folder) and makes.search(text_of(*key)))
+        for key in errors:
+            if lines[key] == 0:
+                print(f"{key[0]}:{key[1]}: {text_of(*key).strip()}")
+        print(f"{folder}: {sum(lines[key] > 0 for key in errors)} of {len(errors)} lines that make an error have run")
 
 
 def main():

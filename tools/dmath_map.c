@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,13 +62,15 @@ static bool parse_argument(map_options *o, const char *text)
     errno = 0;
     a->name = o->name[o->count];
     a->integer = strtoll(equal + 1, &end, 10);
-    if (*end == 0 && errno == 0) {
-        a->kind = DM_MAP_INTEGER;
-    } else if (tool_double_parse(equal + 1, &a->number)) {
-        a->kind = DM_MAP_NUMBER;
-    } else {
-        a->kind = DM_MAP_ARRAY;
-        o->file[o->count] = equal + 1;
+    a->kind = DM_MAP_INTEGER;
+    if (*end || errno) { /* nan and inf are numbers, too */
+        errno = 0;
+        a->number = strtod(equal + 1, &end);
+        a->kind = *end ? DM_MAP_ARRAY : DM_MAP_NUMBER;
+        o->file[o->count] = *end ? equal + 1 : NULL;
+        if (*end == 0 && errno == ERANGE && isinf(a->number)) {
+            return false;
+        }
     }
     o->count++;
     return true;

@@ -1,4 +1,5 @@
 #include "api/blas.h"
+#include "ops/messages.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,9 +18,8 @@ static const char *name_of(char letter)
 static dm_status check_type(const dmi_blas *q, int i)
 {
     dm_dtype dtype = q->x[i].desc.dtype;
-    if (dtype != DM_F64 && dtype != DM_F32 && !dmi_dtype_is_complex(dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, which is not taken", name_of(q->name[i]),
-                        dmi_dtype_name(dtype));
+    if (!(DMI_DT_SOLVE >> dtype & 1)) {
+        return dmi_refuse_dtype(name_of(q->name[i]), dtype, DMI_DT_SOLVE);
     }
     if (dtype != q->x[0].desc.dtype) {
         return dmi_fail(DM_ERR_DTYPE, "%s has dtype %s, but %s has %s", name_of(q->name[i]),

@@ -1,6 +1,7 @@
 /* Which elements of an array occur in another one: a sort, and searches from both sides; or a table of all
  * integers from the least to the greatest of the other one. */
 #include "api/parts.h"
+#include "ops/messages.h"
 
 #include <dmath/index.h>
 #include <dmath/order.h>
@@ -98,8 +99,8 @@ static dm_status isin_by_table(dm_session *session, int workers, dm_array x, con
         return status == DM_ERR_UNSUPPORTED ? DM_OK : status;
     }
     status = dmi_part_operand(session, test, "test", &t);
-    status = status == DM_OK ? read_one(session, "min(x)", test, &lo) : status;
-    status = status == DM_OK ? read_one(session, "max(x)", test, &hi) : status;
+    status = status == DM_OK ? dmi_poisoned_is("test", read_one(session, "min(x)", test, &lo)) : status;
+    status = status == DM_OK ? dmi_poisoned_is("test", read_one(session, "max(x)", test, &hi)) : status;
     if (status != DM_OK) {
         return status;
     }
@@ -108,8 +109,10 @@ static dm_status isin_by_table(dm_session *session, int workers, dm_array x, con
         return DM_OK;
     }
     *done = true;
-    status = make_table(session, test, lo, hi, invert, &table);
-    return status == DM_OK ? look_up(session, table, flat_x, &a->desc, lo, hi, flat_out, out_type) : status;
+    status = dmi_poisoned_is("test", make_table(session, test, lo, hi, invert, &table));
+    return status == DM_OK
+               ? dmi_poisoned_is("x", look_up(session, table, flat_x, &a->desc, lo, hi, flat_out, out_type))
+               : status;
 }
 
 /* --- by a sort --- */
@@ -149,7 +152,7 @@ static dm_status sort_and_search(dm_session *session, dm_array elements, dm_arra
 {
     out->elements = elements;
     dm_status status = dm_array_like(session, elements, 0, &out->sorted);
-    status = status == DM_OK ? dm_sort(session, elements, 0, 0, out->sorted) : status;
+    status = status == DM_OK ? dmi_poisoned_is("test", dm_sort(session, elements, 0, 0, out->sorted)) : status;
     return status == DM_OK ? search(session, out->sorted, x, out->x) : status;
 }
 

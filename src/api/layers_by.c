@@ -3,6 +3,7 @@
 #include "api/parts.h"
 #include "base/sized.h"
 #include "ops/inner_parts.h"
+#include "ops/messages.h"
 
 /* The factor of an output, what the call computes from, and where it goes without the factor. */
 typedef struct factored {
@@ -24,8 +25,7 @@ static dm_status check_out(const factored *f, const dmi_operand *out, dm_dtype *
     dm_status status = DM_OK;
     dm_dtype to = out->desc.dtype;
     if (to != DM_F64 && to != DM_F32 && to != DM_F16 && to != DM_BF16) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken", dmi_api_called(), f->out_name,
-                        dmi_dtype_name(to));
+        return dmi_refuse_dtype(f->out_name, to, DMI_DT_FLOAT);
     }
     for (int i = 0; i < f->ins && status == DM_OK; i++) {
         status = dmi_part_operand(f->session, f->in[i], f->in_name[i], &in);

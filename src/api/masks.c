@@ -2,6 +2,7 @@
  * them. GPUs make them of calls that they have. */
 #include "api/parts.h"
 #include "ops/common_index.h"
+#include "ops/messages.h"
 #include "ops/nonzero.h"
 
 #include <dmath/index.h>
@@ -159,7 +160,7 @@ dm_status dm_compress(dm_session *session, dm_array x, dm_array mask, int dim, c
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    status = find_chosen(session, mask, &m.desc, &indices, &count);
+    status = dmi_poisoned_is("mask", find_chosen(session, mask, &m.desc, &indices, &count));
     if (status == DM_OK) {
         a.desc.extent[dim] = count;
         status = dm_array_create(session, a.desc.dtype, a.desc.ndim, a.desc.extent, layout, &made);
@@ -234,8 +235,8 @@ dm_status dm_nonzero(dm_session *session, dm_array x, int count, dm_array *out)
     if (status != DM_OK || (status = dm_scope_begin(session)) != DM_OK) {
         return status;
     }
-    status = listed ? list_chosen(session, x, &a.desc, workers, made, &found)
-                    : unravel_chosen(session, x, &a.desc, made);
+    status = dmi_poisoned_is("x", listed ? list_chosen(session, x, &a.desc, workers, made, &found)
+                                         : unravel_chosen(session, x, &a.desc, made));
     if (status != DM_OK) {
         return dmi_part_end(session, status);
     }

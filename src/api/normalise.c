@@ -1,6 +1,7 @@
 /* Calls over dims of one array: normalisation, and the loss of a classifier. */
 #include "api/parts.h"
 #include "master/session.h"
+#include "ops/messages.h"
 
 #include <dmath/linalg.h>
 #include <math.h>
@@ -14,9 +15,9 @@ static dm_status check_types(dm_session *session, dm_array x, const char *out_na
     if (status != DM_OK || (status = dmi_handle_find(s, x, "x", &h)) != DM_OK) {
         return status;
     }
-    dm_dtype dtype = h->desc.dtype;
-    if (dmi_dtype_is_complex(dtype) || dtype == DM_BOOL || (!whole && !dmi_dtype_is_float(dtype))) {
-        return dmi_fail(DM_ERR_DTYPE, "x has dtype %s, which is not taken", dmi_dtype_name(dtype));
+    const unsigned taken = DMI_DT_ANY_FLOAT | (whole ? DMI_DT_INT : 0);
+    if (!(taken >> h->desc.dtype & 1)) {
+        return dmi_refuse_dtype("x", h->desc.dtype, taken);
     }
     if ((status = dmi_handle_find(s, out, out_name, &h)) != DM_OK) {
         return status;

@@ -1,6 +1,7 @@
 /* Random choices: compositions of uniform numbers, sorts and takes; and the session's generator. */
 #include "api/parts.h"
 #include "master/session.h"
+#include "ops/messages.h"
 #include "plan/program.h"
 
 #include <dmath/index.h>
@@ -18,8 +19,7 @@ static dm_status check_type(dm_session *session, dm_array x, bool takes_all, dmi
     dm_status status = dmi_part_operand(session, x, "x", out);
     if (status == DM_OK &&
         (takes_all ? dmi_dtype_is_complex(out->desc.dtype) : !dmi_dtype_is_float(out->desc.dtype))) {
-        status = dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s, which is not taken", dmi_api_called(),
-                          dmi_dtype_name(out->desc.dtype));
+        status = dmi_refuse_dtype("x", out->desc.dtype, takes_all ? DMI_DT_REAL : DMI_DT_ANY_FLOAT);
     }
     return status;
 }

@@ -195,15 +195,16 @@ dm_status dmi_replay_from(dm_session *session, FILE *from, const char *path, FIL
             break;
         }
         line[n - 1] = 0;
+        r.longest = n;
         status = r.line == 1 ? head(&r, line) : one_line(&r, line);
-        dmi_arena_free(&r.arena);
+        dmi_replay_end_line(&r);
     }
     if (status == DM_OK && r.line == 0) {
         status = dmi_fail(DM_ERR_IO, "%s is empty, and no journal", path);
     }
     status = status == DM_OK ? dm_sync(session) : status;
     status = status == DM_OK ? sum_up(&r) : status;
-    dmi_arena_free(&r.arena);
+    dmi_replay_end_line(&r);
     dmi_replay_free_values(&r);
     free(r.known);
     free(line);

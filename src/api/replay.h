@@ -22,6 +22,7 @@ dm_group dmi_get_group(dmi_replay *r);
 dm_factor dmi_get_factor(dmi_replay *r);
 const char *dmi_get_text(dmi_replay *r);
 const void *dmi_get_bytes(dmi_replay *r);
+const void *dmi_get_sized(dmi_replay *r); /* a struct of options; not shorter than its size says */
 const int64_t *dmi_get_integers(dmi_replay *r);
 const int *dmi_get_ints(dmi_replay *r);
 const double *dmi_get_reals(dmi_replay *r);
@@ -41,6 +42,9 @@ const dm_checkpoint_item *dmi_get_items(dmi_replay *r);
 const dm_checkpoint_item *dmi_get_kept(dmi_replay *r); /* its memory lasts as long as the replay */
 const dm_checkpoint_options *dmi_get_checkpoint_options(dmi_replay *r);
 dm_session *dmi_replay_session(const dmi_replay *r);
+int64_t dmi_replay_length(const dmi_replay *r); /* of the list that was read last; -1: there was none */
+/* The call takes so many elements of a list of this length. */
+void dmi_replay_fits(dmi_replay *r, int64_t length, int64_t taken);
 /* All arguments could be read: the call may run. */
 bool dmi_replay_ready(const dmi_replay *r);
 

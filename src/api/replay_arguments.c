@@ -33,12 +33,36 @@ const char *dmi_replay_next(dmi_replay *r)
 
 void *dmi_replay_room(dmi_replay *r, int64_t count, size_t each)
 {
-    void *p =
-        count >= 0 && count <= INT32_MAX ? dmi_arena_alloc(&r->arena, (size_t)DMI_MAX(count, 1) * each) : NULL;
-    if (!p) {
+    bool sane = count >= 0 && count <= INT32_MAX;
+    dmi_replay_block *b = sane ? calloc(1, sizeof *b + (size_t)count * each) : NULL;
+    if (!b) {
         dmi_replay_bad(r, "it asks for more than there is memory");
+        return NULL;
     }
-    return p;
+    b->next = r->blocks;
+    r->blocks = b;
+    return b->memory;
+}
+
+void dmi_replay_end_line(dmi_replay *r)
+{
+    while (r->blocks) {
+        dmi_replay_block *b = r->blocks;
+        r->blocks = b->next;
+        free(b);
+    }
+}
+
+int64_t dmi_replay_length(const dmi_replay *r)
+{
+    return r->length;
+}
+
+void dmi_replay_fits(dmi_replay *r, int64_t length, int64_t taken)
+{
+    if (length >= 0 && taken > length) {
+        dmi_replay_bad(r, "a list is shorter than the call takes it for");
+    }
 }
 
 uint64_t dmi_replay_number(dmi_replay *r, const char *text, int base)
@@ -122,6 +146,7 @@ static int digit(char c)
 const char *dmi_replay_bytes(dmi_replay *r, const char *word, int64_t *count)
 {
     *count = 0;
+    r->length = -1;
     if (strcmp(word, "-") == 0) {
         return NULL;
     }
@@ -135,7 +160,7 @@ const char *dmi_replay_bytes(dmi_replay *r, const char *word, int64_t *count)
         }
         bytes[i] = (char)(high << 4 | low);
     }
-    *count = n;
+    *count = r->length = n;
     return bytes;
 }
 
@@ -151,14 +176,29 @@ const void *dmi_get_bytes(dmi_replay *r)
     return dmi_replay_bytes(r, dmi_replay_next(r), &count);
 }
 
+const void *dmi_get_sized(dmi_replay *r)
+{
+    int64_t count;
+    size_t size;
+    const void *options = dmi_replay_bytes(r, dmi_replay_next(r), &count);
+    if (options && count >= (int64_t)sizeof size) {
+        memcpy(&size, options, sizeof size);
+    }
+    if (options && (count < (int64_t)sizeof size || size > (size_t)count)) {
+        dmi_replay_bad(r, "options are shorter than they say");
+    }
+    return options;
+}
+
 int64_t dmi_replay_list(dmi_replay *r)
 {
     const char *word = dmi_replay_next(r);
     int64_t n = strcmp(word, "-") == 0 ? -1 : (int64_t)dmi_replay_number(r, word, 10);
-    if (n > INT32_MAX || n < -1) {
-        r->bad = "a list has no length";
+    if (n > r->longest || n < -1) {
+        dmi_replay_bad(r, "a list has no length, or a greater one than its line");
     }
-    return r->bad ? -1 : n;
+    r->length = r->bad ? -1 : n;
+    return r->length;
 }
 
 static const int64_t *integers_of(dmi_replay *r, int64_t *count)
@@ -225,6 +265,7 @@ const dm_map_arg *dmi_get_map_args(dmi_replay *r)
         arg[i].number = dmi_get_real(r);
         arg[i].integer = dmi_get_integer(r);
     }
+    r->length = n;
     return arg;
 }
 
@@ -333,14 +374,15 @@ const dm_layout *dmi_get_layout(dmi_replay *r)
 int64_t dmi_replay_bytes_of(const dmi_replay *r, dm_array a, const int64_t *extent, int dtype, dm_dtype *type)
 {
     dm_array_info info = {.size = sizeof info};
-    if (dm_array_query(r->session, a, &info) != DM_OK) {
+    if (r->bad || dm_array_query(r->session, a, &info) != DM_OK) {
         return 0; /* the call says why */
     }
     *type = dtype < 0 ? info.dtype : (dm_dtype)dtype;
     int64_t bytes = dmi_dtype_bytes(*type);
     for (int d = 0; d < info.ndim; d++) {
-        if (__builtin_mul_overflow(bytes, extent ? extent[d] : info.shape[d], &bytes) || bytes < 0) {
-            return 0;
+        if ((extent && (extent[d] < 0 || extent[d] > info.shape[d])) ||
+            __builtin_mul_overflow(bytes, extent ? extent[d] : info.shape[d], &bytes)) {
+            return 0; /* the same */
         }
     }
     return bytes;
@@ -390,8 +432,12 @@ void *dmi_get_room(dmi_replay *r, dm_array a, const int64_t *extent, int dtype)
 
 void *dmi_get_outputs(dmi_replay *r, int64_t count, char kind)
 {
-    uint64_t *made = dmi_get_integer(r) ? dmi_replay_room(r, count, sizeof *made)
-                                        : NULL; /* dm_array, dm_program and dm_group are a number each */
+    if (count > r->longest) {
+        dmi_replay_bad(r, "a call makes more than its line can name");
+    }
+    uint64_t *made = dmi_get_integer(r) && !r->bad
+                         ? dmi_replay_room(r, count, sizeof *made)
+                         : NULL; /* dm_array, dm_program and dm_group are a number each */
     if (r->outputs < DMI_REPLAY_OUTPUTS && made) {
         r->output[r->outputs++] = (dmi_replay_output){made, count, kind};
     }

@@ -40,7 +40,7 @@ static void get_item(dmi_replay *r, bool persistent, dm_checkpoint_item *item)
         dmi_replay_kept *k = calloc(1, sizeof *k + (size_t)bytes + 1);
         k = k && (k->name = strdup(item->name)) ? k : (free(k), NULL);
         if (!k) {
-            r->bad = "there is no memory for a value";
+            dmi_replay_bad(r, "there is no memory for a value");
             return;
         }
         k->bytes = bytes;
@@ -62,6 +62,7 @@ const dm_checkpoint_item *dmi_get_items(dmi_replay *r)
     for (int64_t i = 0; item && i < n && !r->bad; i++) {
         get_item(r, false, &item[i]);
     }
+    r->length = n;
     return item;
 }
 

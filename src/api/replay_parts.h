@@ -18,6 +18,11 @@ typedef struct dmi_replay_output { /* handles that a call makes */
 } dmi_replay_output;
 enum { DMI_REPLAY_OUTPUTS = 4 };
 
+typedef struct dmi_replay_block { /* memory of a line, as long as was asked for */
+    struct dmi_replay_block *next;
+    _Alignas(16) char memory[];
+} dmi_replay_block;
+
 typedef struct dmi_replay_kept { /* a value that dm_keep has named */
     struct dmi_replay_kept *next;
     int64_t bytes;
@@ -36,7 +41,9 @@ struct dmi_replay {
     dmi_replay_kept *values;
     char *at;        /* the next argument */
     const char *bad; /* what is wrong with the line */
-    dmi_arena arena; /* of this line */
+    int64_t length;  /* of the list or the bytes that were read last; -1: there were none */
+    int64_t longest; /* that this line can hold */
+    dmi_replay_block *blocks;
     dmi_replay_known *known;
     int64_t count, room;
     void *read; /* memory that the call fills */
@@ -51,8 +58,9 @@ static inline void dmi_replay_bad(dmi_replay *r, const char *what)
     r->bad = r->bad ? r->bad : what;
 }
 const char *dmi_replay_next(dmi_replay *r); /* the next word; "" where there is none */
-/* Memory of this line; NULL: there is none. */
+/* Memory of this line, zeros; NULL: there is none. */
 void *dmi_replay_room(dmi_replay *r, int64_t count, size_t each);
+void dmi_replay_end_line(dmi_replay *r); /* frees it */
 uint64_t dmi_replay_number(dmi_replay *r, const char *text, int base);
 int64_t dmi_replay_list(dmi_replay *r); /* the count of a list; -1: it was NULL */
 /* NULL where it was NULL; with a zero behind it. */

@@ -57,11 +57,17 @@ static const char *run_wrong(const dmi_program_run_frame *f, int64_t left)
                                                            : NULL;
 }
 
-/* Loops lie in one another, and each has its end. */
+/* A worker goes through passes without a run at once, however many they are. So it must skip them, or look. */
+static bool may_be_empty(const dmi_course_step *loop)
+{
+    return loop->times == 0 || loop->members == 0 || loop->every > 0;
+}
+
+/* Loops lie in one another, and each has its end, and before it a run. */
 static const char *course_wrong(const dmi_course_frame *f, int64_t left)
 {
     const dmi_course_step *step = dmi_course_frame_steps(f);
-    int open[DMI_COURSE_DEPTH], depth = 0;
+    int open[DMI_COURSE_DEPTH], depth = 0, last_run = -1;
     if (f->steps < 0 || f->parts < 0 || f->operands < 0 || f->numbers < 0 ||
         f->steps > left / (int64_t)sizeof *step || f->parts > f->steps) {
         return "its counts are out of range";
@@ -71,19 +77,22 @@ static const char *course_wrong(const dmi_course_frame *f, int64_t left)
         bool right = s->kind == DMI_COURSE_RUN      ? s->other >= 0 && s->other < f->parts
                      : s->kind == DMI_COURSE_REPEAT ? depth < DMI_COURSE_DEPTH && s->other > i && s->other < f->steps
                                                     : s->kind == DMI_COURSE_END && depth > 0;
-        if (right && s->kind == DMI_COURSE_REPEAT) {
+        if (right && s->kind == DMI_COURSE_RUN) {
+            last_run = i;
+        } else if (right && s->kind == DMI_COURSE_REPEAT) {
             open[depth++] = i;
             right = s->times >= 0 && s->every >= 0 && s->asks > 0 &&
                     (s->every == 0 || (s->value >= 0 && s->value < f->operands));
         } else if (right && s->kind == DMI_COURSE_END) {
             depth--;
-            right = s->other == open[depth] && step[open[depth]].other == i;
+            right = s->other == open[depth] && step[open[depth]].other == i &&
+                    (last_run > open[depth] || may_be_empty(&step[open[depth]]));
         }
         if (!right) {
             return "its steps are no course";
         }
     }
-    return depth == 0 ? NULL : "a loop has no end";
+    return depth > 0 ? "a loop has no end" : last_run < 0 && f->members ? "its steps are no course" : NULL;
 }
 
 const char *dmi_frame_wrong(const dmi_frame *frame, int64_t room)

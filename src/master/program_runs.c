@@ -1,5 +1,6 @@
 /* Runs of programs. */
 #include "master/recording.h"
+#include "ops/messages.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,15 +42,16 @@ static dm_status check_binding(int which, const dmi_desc *recorded, const dmi_de
                   memcmp(recorded->lo, now->lo, (size_t)now->ndim * sizeof *now->lo) == 0 &&
                   memcmp(recorded->skip, now->skip, (size_t)now->ndim * sizeof *now->skip) == 0;
     if (!shape || !layout || recorded->dtype != now->dtype) {
-        char a[192], b[192];
+        char a[192], b[192], how[128];
         dmi_desc_describe(recorded, a, sizeof a);
         dmi_desc_describe(now, b, sizeof b);
+        dmi_desc_difference(now, recorded, how, sizeof how);
+        const bool alike = shape && recorded->dtype == now->dtype && how[0];
         return dmi_fail(!shape                          ? DM_ERR_SHAPE
                         : recorded->dtype != now->dtype ? DM_ERR_DTYPE
                                                         : DM_ERR_LAYOUT,
-                        "program_run: bindings[%d]: %s was recorded, but array is %s%s", which, a, b,
-                        shape && !layout && recorded->dtype == now->dtype ? ", or another part of such an array"
-                                                                          : "");
+                        "program_run: bindings[%d]: %s was recorded%s%s", which, a,
+                        alike ? "; array is alike, but " : ", but array is ", alike ? how : b);
     }
     return DM_OK;
 }
@@ -207,8 +209,7 @@ dm_status dmi_look_check_value(const dmi_desc *value)
         }
     }
     if (dmi_dtype_is_complex(value->dtype)) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: value has dtype %s, which is not taken", call,
-                        dmi_dtype_name(value->dtype));
+        return dmi_refuse_dtype("value", value->dtype, DMI_DT_REAL);
     }
     return DM_OK;
 }

@@ -1,5 +1,6 @@
 /* The one path every op call takes from the user to the command ring. */
 #include "master/session.h"
+#include "ops/messages.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -37,8 +38,7 @@ static dm_status resolve(dmi_session *s, dmi_call *call, const dm_array *arrays)
             return status;
         }
         if (!(rule->dtypes >> h->desc.dtype & 1)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken", dmi_call_name(call),
-                            dmi_operand_name(call, i), dmi_dtype_name(h->desc.dtype));
+            return dmi_refuse_dtype(dmi_operand_name(call, i), h->desc.dtype, rule->dtypes);
         }
         call->operand[i] = (dmi_operand){
             .desc = h->desc, .id = arrays[i].id, .memory = h->storage->number, .mode = rule->mode};

@@ -1,6 +1,7 @@
 /* A call of take or put, as commands: perhaps a look at the indices, for which it waits, and copies to
  * temporaries; then the rows. */
 #include "ops/common_index.h"
+#include "ops/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,8 +40,7 @@ static dm_status resolve(request *q)
             return status;
         }
         if (!(op->operand[i].dtypes >> h->desc.dtype & 1)) {
-            return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken", dmi_call_name(&q->call),
-                            op->operand[i].name, dmi_dtype_name(h->desc.dtype));
+            return dmi_refuse_dtype(op->operand[i].name, h->desc.dtype, op->operand[i].dtypes);
         }
         q->call.operand[i] = (dmi_operand){
             .desc = h->desc, .id = q->array[i].id, .memory = h->storage->number, .mode = op->operand[i].mode};
@@ -212,7 +212,7 @@ static dm_status count(request *q, bool exchange)
         status = dmi_call_submit(q->session, &call, (dm_array[]){indices, counts});
     }
     if (status == DM_OK) {
-        status = dm_array_read(q->session, counts, NULL, NULL, q->counts, 0);
+        status = dmi_poisoned_is("indices", dm_array_read(q->session, counts, NULL, NULL, q->counts, 0));
     }
     return dmi_array_release(q->session, counts, status);
 }
@@ -232,7 +232,8 @@ static dm_status refuse(const request *q, int64_t number)
     for (int d = 0; d < x->ndim; d++) {
         used += snprintf(where + used, sizeof where - (size_t)used, "%s%" PRId64, d ? ", " : "", at[d]);
     }
-    dm_status status = dm_array_read_as(q->session, q->array[0], at, one, DM_I64, &value, 0);
+    dm_status status =
+        dmi_poisoned_is("indices", dm_array_read_as(q->session, q->array[0], at, one, DM_I64, &value, 0));
     if (status != DM_OK) {
         return status;
     }
@@ -262,7 +263,8 @@ static dm_status run_list(request *q)
     if (!q->counts) {
         return dmi_fail(DM_ERR_NOMEM, "%s: no memory for indices", dmi_call_name(&q->call));
     }
-    dm_status status = dm_array_read_as(q->session, q->array[0], NULL, NULL, DM_I64, q->counts, 0);
+    dm_status status =
+        dmi_poisoned_is("indices", dm_array_read_as(q->session, q->array[0], NULL, NULL, DM_I64, q->counts, 0));
     for (int64_t k = 0; k < count && status == DM_OK; k++) {
         q->counts[k] = dmi_index_read(DM_I64, &q->counts[k], q->t.mode, n);
         status = q->counts[k] < 0 ? refuse(q, k) : DM_OK;

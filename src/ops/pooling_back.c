@@ -1,4 +1,5 @@
 /* dx = the gradient of pooling by its input */
+#include "ops/messages.h"
 #include "ops/pooling_parts.h"
 
 enum { DY, DX, X };
@@ -44,8 +45,8 @@ dm_status dmi_pooling_back_check(dmi_call *call)
         return status;
     }
     if ((call->operand[X].desc.dtype == DM_U8) != taps) {
-        return dmi_fail(DM_ERR_DTYPE, "%s: %s has dtype %s, which is not taken", dmi_call_name(call),
-                        dmi_operand_name(call, X), dmi_dtype_name(call->operand[X].desc.dtype));
+        return dmi_refuse_dtype(dmi_operand_name(call, X), call->operand[X].desc.dtype,
+                                taps ? 1u << DM_U8 : DMI_DT_FLOAT);
     }
     status = dmi_check_same_shape(call, X, taps ? DY : DX);
     return status == DM_OK && taps ? dmi_pooling_fits_taps(call, DX, X) : status;

@@ -6,6 +6,7 @@
  * one, and a merge moves just that. Equal elements go in the order of the workers, and so in the order of their
  * indices. */
 #include "ops/common_order.h"
+#include "ops/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,8 @@ static dm_status ask(long_row *r, bool right, int64_t *count)
     status = status == DM_OK
                  ? dmi_search_parts(r->session, r->values, r->probes, right, r->sort->descending, r->counts)
                  : status;
-    return status == DM_OK ? dm_array_read(r->session, r->counts, NULL, NULL, count, 0) : status;
+    return status == DM_OK ? dmi_poisoned_is("x", dm_array_read(r->session, r->counts, NULL, NULL, count, 0))
+                           : status;
 }
 
 static void set_probe(long_row *r, int64_t at, uint64_t key)

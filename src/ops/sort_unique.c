@@ -1,5 +1,6 @@
 /* The distinct elements of an array, how often each occurs, and which of them each element is. */
 #include "ops/common_order.h"
+#include "ops/messages.h"
 
 #include <dmath/index.h>
 #include <dmath/order.h>
@@ -121,8 +122,7 @@ dm_status dm_unique(dm_session *session, dm_array x, dm_array *values, dm_array 
         status = dmi_fail(DM_ERR_ARG, "unique: values is NULL");
     }
     if (status == DM_OK && dmi_dtype_is_complex(info.dtype)) {
-        status =
-            dmi_fail(DM_ERR_DTYPE, "unique: x has dtype %s, which is not taken", dmi_dtype_name(info.dtype));
+        status = dmi_refuse_dtype("x", info.dtype, DMI_DT_REAL);
     }
     if (status != DM_OK) {
         return status;
@@ -132,7 +132,7 @@ dm_status dm_unique(dm_session *session, dm_array x, dm_array *values, dm_array 
         u.n *= info.shape[d];
     }
     status = flatten(&u, x, &info);
-    status = status == DM_OK ? make(&u, counts != NULL, inverse != NULL) : status;
+    status = status == DM_OK ? dmi_poisoned_is("x", make(&u, counts != NULL, inverse != NULL)) : status;
     dm_array made[] = {u.flat, u.copy, u.sorted, u.order, u.group, u.starts, u.values, u.counts, u.inverse};
     int kept = status == DM_OK ? 3 : 0;
     for (int i = 0; i < DMI_COUNT(made) - kept; i++) {

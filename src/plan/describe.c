@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct writer {
     char *text;
@@ -44,6 +45,48 @@ void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room)
 {
     writer w = {text, room, 0};
     put_desc(&w, desc);
+}
+
+/* Of layouts that dmi_desc_describe gives one text. */
+static void put_difference(writer *w, const dmi_layout *a, const dmi_layout *b)
+{
+    for (int d = 0; d < a->ndim; d++) {
+        if (a->block[d] != b->block[d]) {
+            put(w, "has blocks of %" PRId64 " along dim %d, not of %" PRId64, a->block[d], d, b->block[d]);
+            return;
+        }
+    }
+    for (int k = 0; k < a->nworkers; k++) {
+        if (a->workers[k] != b->workers[k]) {
+            put(w, "has a part on worker %d, not on worker %d", a->workers[k], b->workers[k]);
+            return;
+        }
+    }
+    for (int64_t k = 0; k < (a->kind == DMI_LAYOUT_EXPLICIT ? a->blocks : 0); k++) {
+        if (a->map[k] != b->map[k]) {
+            put(w, "has block %" PRId64 " on worker %d, not on worker %d", k, a->map[k], b->map[k]);
+            return;
+        }
+    }
+}
+
+void dmi_desc_difference(const dmi_desc *a_desc, const dmi_desc *b_desc, char *text, size_t room)
+{
+    const dmi_layout *a = a_desc->layout, *b = b_desc->layout;
+    const size_t dims = (size_t)a_desc->ndim * sizeof *a_desc->lo;
+    writer w = {text, room, 0};
+    text[0] = 0;
+    if (a->kind != b->kind || a->nworkers != b->nworkers || a->replicas != b->replicas ||
+        memcmp(a->grid, b->grid, sizeof a->grid) != 0 || memcmp(a->order, b->order, sizeof a->order) != 0) {
+        return;
+    }
+    if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0) {
+        put(&w, "is a part of an array of another shape");
+    } else if (!dmi_layout_equal(a, b)) {
+        put_difference(&w, a, b);
+    } else if (memcmp(a_desc->lo, b_desc->lo, dims) != 0 || memcmp(a_desc->skip, b_desc->skip, dims) != 0) {
+        put(&w, "is another part of such an array");
+    }
 }
 
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room)

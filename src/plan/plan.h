@@ -371,6 +371,8 @@ void dmi_default_on(const dmi_layout *of, int ndim, const int64_t *extent, dm_dt
 void dmi_desc_like(const dmi_desc *desc, dmi_layout_spec *out);
 /* "f64 40x30 on 2x1": type, shape and layout in words. */
 void dmi_desc_describe(const dmi_desc *desc, char *text, size_t room);
+/* How the first differs from the second, where one text describes both; else "". */
+void dmi_desc_difference(const dmi_desc *a_desc, const dmi_desc *b_desc, char *text, size_t room);
 /* The same with the operand's name and mode: "a: f64 40x30 on 2x1, read". */
 void dmi_operand_describe(const char *name, const dmi_operand *operand, char *text, size_t room);
 /* One line of a plan's counts. */

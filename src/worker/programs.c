@@ -350,7 +350,7 @@ void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f)
     for (int i = 0; program && i < program->course.parts; i++) {
         const dmi_part *part = &program->course.part[i];
         struct dmi_worker_program *runs = program_of(w, part->program);
-        if (runs) {
+        if (runs && part->mine) { /* of another one its number may stand for another program by now */
             begin_part(runs, f, part->number, part->passes);
         }
     }

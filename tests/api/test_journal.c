@@ -401,6 +401,47 @@ static void test_wrong_lines(void **state)
     assert_true(errors > 50);
 }
 
+/* Lists that are shorter than what the call takes, and what a line cannot hold. Each is refused before the
+ * call. */
+static void test_short_lists(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *error;
+    } wrong[] = {
+        {"array_create 0 3 2 4 3 - 1 = 0 a9", "a list is shorter"},
+        {"scope_end 1 a1 2 = 0", "a list is shorter"},
+        {"min a1 1 0 2 a1 = 0", "a list is shorter"},
+        {"concatenate 2 1 a1 0 a1 = 0", "a list is shorter"},
+        {"array_view a1 1 0 2 1 1 1 = 0 a9", "a list is shorter"},
+        {"permute a1 1 0 a1 = 0", "a list is shorter"},
+        {"array_read a1 1 0 2 1 1 0 = 0", "a list is shorter"},
+        {"array_write a1 2 0 0 1 1 x00 0 = 0", "a list is shorter"},
+        {"quantile a1 1 0x1p-1 2 0 a1 = 0", "a list is shorter"},
+        {"map x61 2 1 x61 a1 0 0x0p+0 0 a1 = 0", "a list is shorter"},
+        {"program_run p0 1 1 1 a1 = 0", "a list is shorter"},
+        {"apply x66 1 1 a1 1 0 x0011 9 = 0", "a list is shorter"},
+        {"concatenate 100000000 100000000 a1 0 a1 = 0", "a greater one than its line"},
+        {"split a1 0 100000000 - 1 = 0", "more than its line can name"},
+        {"conv_forward x0000 a1 a1 a1 a1 = 0", "options are shorter"},
+        {"conv_forward x4000000000000000 a1 a1 a1 a1 = 0", "options are shorter"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char *const lines[] = {"dmath-journal 1 2", "matrix 9 4 3 1 = 0 a1", wrong[i].line};
+        char text[512];
+        size_t at = 0;
+        for (int k = 0; k < 3; k++) {
+            at += (size_t)sprintf(text + at, "%s ~%08x\n", lines[k], hash_of(lines[k], strlen(lines[k])));
+        }
+        replace_journal(text, at);
+        dm_status status = run_quietly();
+        if (status != DM_ERR_IO || !strstr(dm_error_message(), "line 3 is damaged: ") ||
+            !strstr(dm_error_message(), wrong[i].error)) {
+            fail_msg("%s: %s", wrong[i].line, status == DM_OK ? "no error" : dm_error_message());
+        }
+    }
+}
+
 static void remove_series(void)
 {
     static const char *const names[] = {"series", "whole"};
@@ -592,10 +633,15 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),           cmocka_unit_test(test_other_workers),
-        cmocka_unit_test(test_large),           cmocka_unit_test(test_two_sessions),
-        cmocka_unit_test(test_older_options),   cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_wrong_lines),     cmocka_unit_test(test_groups_and_checkpoints),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_other_workers),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_two_sessions),
+        cmocka_unit_test(test_older_options),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_short_lists),
+        cmocka_unit_test(test_groups_and_checkpoints),
         cmocka_unit_test(test_late_and_unkept),
     };
     return cmocka_run_group_tests(tests, begin, end);

@@ -22,8 +22,9 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
                                                ENVIRONMENT "${DMATH_MPI_ENVIRONMENT};MPIEXEC_TIMEOUT=100")
   endif()
   if(TARGET resume)
-    add_test(NAME resume_slurm COMMAND bash ${folder}/slurm.sh ${PROJECT_SOURCE_DIR}/scripts/sbatch-template.sh
-                                       $<TARGET_FILE:resume> ${MPIEXEC_EXECUTABLE} ${run}/resume_slurm)
+    add_test(NAME resume_slurm COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/support/slurm_node.sh ${run}/resume_slurm
+                                       bash ${folder}/slurm.sh ${PROJECT_SOURCE_DIR}/scripts/sbatch-template.sh
+                                       $<TARGET_FILE:resume> ${MPIEXEC_EXECUTABLE})
     set_tests_properties(resume_slurm PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77 COST 20 LABELS mpi
                                                  ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endif()

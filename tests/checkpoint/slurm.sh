@@ -1,47 +1,9 @@
 #!/usr/bin/env bash
-# A Slurm of one node, of this user's own: a job by scripts/sbatch-template.sh gets SIGUSR1, saves, goes back into the queue, and ends
-# with the bits of a run without interruption. Status 77 where Debian's slurmctld, slurmd and slurm-client are not installed.
-#   slurm.sh TEMPLATE RESUME MPIRUN FOLDER
+# Beside a Slurm of one node: a job by scripts/sbatch-template.sh gets SIGUSR1, saves, goes back into the queue, and ends with the bits of
+# a run without interruption.
+#   slurm_node.sh FOLDER slurm.sh TEMPLATE RESUME MPIRUN
 set -euo pipefail
-template=$1 resume=$2 mpirun=$3 folder=$4
-PATH=$PATH:/usr/sbin
-command -v slurmctld slurmd sbatch >/dev/null || exit 77
-rm -rf "$folder"
-mkdir -p "$folder/state" "$folder/spool"
-cd "$folder"
-export SLURM_CONF=$folder/slurm.conf
-host=$(hostname -s) port=$((20000 + $$ % 20000))
-cat >slurm.conf <<END
-ClusterName=test
-SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=$port
-SlurmdPort=$((port + 1))
-AuthType=auth/none
-AuthInfo=cred_expire=2
-CredType=cred/none
-SlurmUser=$(id -un)
-SlurmdUser=$(id -un)
-StateSaveLocation=$folder/state
-SlurmdSpoolDir=$folder/spool
-SlurmctldPidFile=$folder/ctld.pid
-SlurmdPidFile=$folder/d.pid
-SlurmctldLogFile=$folder/ctld.log
-SlurmdLogFile=$folder/d.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerType=sched/builtin
-JobRequeue=1
-KillWait=2
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
-PartitionName=all Nodes=$host Default=YES MaxTime=INFINITE State=UP
-END
-slurmctld -D >ctld.out 2>&1 &
-ctld=$!
-slurmd -D >d.out 2>&1 &
-d=$!
-trap 'kill $d $ctld; wait' EXIT
+template=$1 resume=$2 mpirun=$3 folder=$PWD
 
 # until WHAT COMMAND...: at most 60 s
 until_true() {
@@ -55,7 +17,6 @@ until_true() {
     tail -n 5 ./*.log ./*.out job.txt 2>/dev/null
     exit 1
 }
-idle() { sinfo -h -o %t | grep -q idle; }
 ended() { ! squeue -h | grep -q .; }
 newest() { find "$1" -maxdepth 1 -name '0*' 2>/dev/null | sort | tail -n 1; }
 has_checkpoint() { [[ -n $(newest "$1") ]]; }
@@ -67,7 +28,6 @@ job() {
         -e "s|^program=.*|program=($resume $folder/$1 3000 60 100)|" -e 's|--output=.*|--output=job.txt|' "$template" >job.sh
     echo "run $2 \"\${program[@]}\"" >>job.sh
 }
-until_true "the node is idle" idle
 DMATH_WORKERS=3 "$resume" "$folder/straight" 3000 60 100 >/dev/null
 for form in srun mpirun; do
     rm -f job.txt

@@ -11,6 +11,8 @@
 
 #include "ops/ops.h"
 
+#include <sanitizer/asan_interface.h>
+
 enum {
     WRONG_LENGTH = 1,
     WRONG_NUMBER = 2,
@@ -19,8 +21,10 @@ enum {
     CHANGED = 16,
     IN_A_MESSAGE = 32,
     CUT = 64,
+    NUDGED = 128,
     ROOM = 4096,
     SLOTS = 12,
+    MOST_OPERANDS = 100, /* of a run; a changed frame may have made a program of more */
     INPUTS_OF_A_WORKER = 2000
 };
 
@@ -146,7 +150,7 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
 {
     f->program = (uint32_t)below(in, 3);
     const dmi_worker_program *p = f->program < w->program_room ? w->program[f->program] : NULL;
-    f->operands = p ? p->p.operands : below(in, 3);
+    f->operands = p ? DMI_MIN(p->p.operands, MOST_OPERANDS) : below(in, 3);
     f->numbers = below(in, 3);
     f->times = 1 + below(in, 4);
     f->first = below(in, 3) - 1;
@@ -287,11 +291,61 @@ static void small_slot(built *b)
     memcpy(b->bytes + sizeof b->head, &id, sizeof id);
 }
 
+/* So is a loop of many passes, each as the one before: 4 show what comes after the first and before the last.
+ */
+static void few_passes(built *b)
+{
+    dmi_course_step *step = (dmi_course_step *)(&b->course + 1);
+    const int64_t room = (int64_t)b->head.bytes - (int64_t)sizeof b->course;
+    if (b->head.kind == DMI_FRAME_PROGRAM_RUN && b->run.times > 4) {
+        b->run.times = 4;
+    }
+    for (int i = 0; b->head.kind == DMI_FRAME_PROGRAM_COURSE && i < room / (int64_t)sizeof *step; i++) {
+        step[i].times = step[i].times > 4 ? 4 : step[i].times;
+    }
+}
+
+/* A little more or less in a field of four bytes: half of the time one that counts something. */
+static void nudge(input *in, built *b)
+{
+    static const struct {
+        uint8_t kind;
+        uint8_t at[4];
+    } counts[] = {
+#define AT(type, a, b, c, d) {offsetof(type, a), offsetof(type, b), offsetof(type, c), offsetof(type, d)}
+        {DMI_FRAME_LAYOUT, AT(dmi_layout_frame, layout_id, total, bytes, last)},
+        {DMI_FRAME_OP, AT(dmi_op_frame, noperand, numbers, tail_bytes, tail_key)},
+        {DMI_FRAME_PROGRAM_CALL, AT(dmi_op_frame, noperand, numbers, tail_bytes, tail_key)},
+        {DMI_FRAME_PROGRAM, AT(dmi_program_frame, program, arrays, operands, calls)},
+        {DMI_FRAME_PROGRAM_ARRAY, AT(dmi_program_array_frame, layout_id, dtype, ndim, extent)},
+        {DMI_FRAME_PROGRAM_COURSE, AT(dmi_course_frame, parts, steps, operands, numbers)},
+        {DMI_FRAME_PROGRAM_PART, AT(dmi_part_frame, part, operands, number, passes)},
+        {DMI_FRAME_PROGRAM_RUN, AT(dmi_program_run_frame, operands, numbers, every, asks)},
+#undef AT
+    };
+    unsigned which = byte(in);
+    uint32_t field, at = sizeof b->head + which * 4 % (b->head.bytes - 15) / 4 * 4;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && which & 128; i++) {
+        at = counts[i].kind == b->head.kind ? counts[i].at[which & 3] : at;
+    }
+    memcpy(&field, b->bytes + at, sizeof field);
+    field += byte(in) - 128u;
+    memcpy(b->bytes + at, &field, sizeof field);
+}
+
+/* What is wrong with the next frame: of a half nothing, for a worker takes no more after the first wrong one;
+ * of most others one thing. */
+static unsigned next_flags(input *in)
+{
+    unsigned v = byte(in);
+    return v < 128 ? 0 : v < 224 ? 1u << (v & 7) : byte(in);
+}
+
 /* The next frame of the input, and what is changed of it. */
 static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, built *b)
 {
     memset(b, 0, sizeof *b);
-    unsigned flags = byte(in);
+    unsigned flags = next_flags(in);
     b->head.kind = (uint8_t)below(in, DMI_FRAME_STOP + 2);
     b->head.op = (uint8_t)byte(in);
     b->head.op = below(in, 8) ? b->head.op % DMI_OPS : b->head.op;
@@ -311,9 +365,13 @@ static unsigned next_frame(input *in, const dmi_worker *w, uint64_t command, bui
         unsigned at = byte(in) | (byte(in) & 3) << 8;
         b->bytes[8 + at % (b->head.bytes - 8)] = (char)byte(in);
     }
+    if (flags & NUDGED) {
+        nudge(in, b);
+    }
     if (flags & RAW || b->head.kind == DMI_FRAME_CREATE || b->head.kind == DMI_FRAME_VIEW) {
         small_slot(b);
     }
+    few_passes(b);
     return flags;
 }
 
@@ -333,6 +391,23 @@ static void look(fuzzed *f)
         if (!dmi_engine_progress(&f->worker.engine) && !moved) {
             return;
         }
+    }
+}
+
+/* Nothing of the ring may be read but what the worker has not yet taken; or all may be, while frames go there.
+ */
+static void fence(fuzzed *f, bool on)
+{
+    dmi_ring *ring = f->hub.ring;
+    if (!on) {
+        ASAN_UNPOISON_MEMORY_REGION(ring->data, ring->size);
+        return;
+    }
+    ASAN_POISON_MEMORY_REGION(ring->data, ring->size);
+    for (uint64_t at = f->worker.cursor; at < f->ring.head;) {
+        uint64_t from = at & (ring->size - 1), bytes = DMI_MIN(f->ring.head - at, ring->size - from);
+        ASAN_UNPOISON_MEMORY_REGION(ring->data + from, bytes);
+        at += bytes;
     }
 }
 
@@ -368,11 +443,10 @@ static void begin_worker(void)
 {
     static const int consumer[] = {0};
     static dmi_config config;
-    dm_config public = {.size = sizeof public, .options = "device=cpu,memory_limit=16M,slab=256K"};
+    dm_config public = {.size = sizeof public, .options = "device=cpu,memory_limit=16M,slab=256K,pool_debug=0"};
     dmi_slab_ops slabs = dmi_slab_ops_malloc();
     dmi_profile profile = {.workers = 2, .one_space = true, .chunk = 1 << 20, .file_chunk = 1 << 20};
     HOLDS(dmi_config_from(&public, &config) == DM_OK);
-    dmi_log_set_level(-2); /* each refusal is an error */
     it = (fuzzed){.command = 0};
     HOLDS(dmi_hub_create(3, 32768, false, &it.hub) == DM_OK);
     HOLDS(dmi_worker_start(&it.worker, 0, &config, &profile, &it.hub, &slabs, NULL, 0, NULL) == DM_OK);
@@ -440,12 +514,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         built b;
         unsigned flags = next_frame(&in, &it.worker, it.worker.dispatched + 1, &b);
         const uint32_t bytes = b.head.bytes;
+        fence(&it, false);
         put(&it, &in, &b, bytes, flags);
         if (flags & TWICE) {
             put(&it, &in, &b, bytes, flags & ~(unsigned)(WRONG_LENGTH | WRONG_NUMBER));
         }
+        fence(&it, true);
         look(&it);
     }
+    fence(&it, false);
     HOLDS(!it.worker.lost || atomic_load(&it.worker.engine.port->broken) == DM_ERR_TRANSPORT);
     tidy();
     if (++inputs % INPUTS_OF_A_WORKER == 0) {

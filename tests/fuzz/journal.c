@@ -1,20 +1,21 @@
 /* Journals: any text is an error, or calls that each succeed or are an error; the session goes on and ends.
- * Each line gets its right hash, so this is also a fuzzer of all public calls that journals keep, of the frames
- * that they become, and of the workers that read them: two, as threads. Calls that name files are left out.
+ * Each line gets its right hash. Of all inputs every line is read and checked (journal_read.c). Of one in
+ * EVERY, which its bytes choose, the calls are made, too: so this is also a fuzzer of all public calls that
+ * journals keep, of the frames that they become, and of the workers that read them: two, as threads. That takes
+ * a hundred times as long. DMATH_FUZZ_EVERY=1 makes the calls of all. Calls that name files are left out.
  *
  * A session serves many inputs, for its start takes longer than most of them. What an input leaves open is
  * ended behind it; a session with arrays that nothing names any more, or with something wrong, ends and is
  * followed by a new one. */
-#include "api/replay.h"
 #include "fuzz.h"
-#include "master/session.h"
+#include "journal_read.h"
 
 #include <dmath/dmath.h>
 #include <dmath/group.h>
 #include <dmath/program.h>
 #include <inttypes.h>
 
-enum { INPUTS_OF_A_SESSION = 500 };
+enum { INPUTS_OF_A_SESSION = 500, EVERY = 256 };
 
 static bool names_files(const char *line)
 {
@@ -92,28 +93,83 @@ static bool tidy(void)
     return dm_sync(session) == DM_OK && dmi_enter(session, &s) == DM_OK && s->alive == 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* --- the session whose arrays journals are read with --- */
+
+static dm_session *shelf_session;
+static journal_shelf shelf;
+
+static void end_shelf(void)
+{
+    HOLDS(dm_finalize(shelf_session, &(int64_t){0}) == DM_OK);
+}
+
+static void begin_shelf(void)
+{
+    dm_config config = {.size = sizeof config, .workers = 2, .options = "device=cpu,log=error,slab=1M"};
+    static const struct {
+        dm_dtype dtype;
+        int ndim;
+        int64_t shape[3];
+    } array[JOURNAL_ARRAYS] = {{DM_F64, 2, {4, 3}}, {DM_I32, 1, {5}}, {DM_BF16, 3, {2, 1, 2}}};
+    HOLDS(dm_init(&config, &shelf_session) == DM_OK && atexit(end_shelf) == 0);
+    for (int i = 0; i < JOURNAL_ARRAYS; i++) {
+        HOLDS(dm_array_create(shelf_session, array[i].dtype, array[i].ndim, array[i].shape, NULL,
+                              &shelf.array[i]) == DM_OK);
+        HOLDS(dm_fill(shelf_session, shelf.array[i], 1) == DM_OK);
+    }
+    HOLDS(dm_program_begin(shelf_session) == DM_OK && dm_fill(shelf_session, shelf.array[0], 2) == DM_OK &&
+          dm_program_end(shelf_session, &shelf.program) == DM_OK);
+    HOLDS(dm_group_create(shelf_session, (int[]){1}, 1, &shelf.group) == DM_OK);
+    HOLDS(dm_sync(shelf_session) == DM_OK);
+    journal_shelf_now = &shelf;
+}
+
+/* --- an input --- */
+
+typedef dm_status replay(dm_session *session, FILE *from, const char *path, FILE *to);
+
+static void run(replay *how, dm_session *with, char *journal, size_t bytes)
 {
     static FILE *nowhere;
-    static int inputs;
-    if (size == 0 || (data[0] == '!' && memmem(data, size, "save", 4))) {
-        return 0;
-    }
-    if (!nowhere) {
-        HOLDS((nowhere = fopen("/dev/null", "w")) && atexit(end_session) == 0);
-    }
-    begin_session();
-    size_t bytes = 0;
-    char *journal = journal_of(data, size, &bytes);
+    HOLDS(nowhere || (nowhere = fopen("/dev/null", "w")));
     FILE *from = fmemopen(journal, bytes ? bytes : 1, "r"); /* of no bytes there is none */
-    HOLDS(from && dm_scope_begin(session) == DM_OK);
-    dm_status status = dmi_replay_from(session, from, "fuzz", nowhere);
+    HOLDS(from);
+    dm_status status = how(with, from, "fuzz", nowhere);
     HOLDS(status != DM_ERR_TIMEOUT && status != DM_ERR_INTERNAL);
     HOLDS(status == DM_OK || dm_error_message()[0]);
     fclose(from);
-    free(journal);
+}
+
+static void make_calls(char *journal, size_t bytes)
+{
+    static int inputs;
+    HOLDS(inputs > 0 || atexit(end_session) == 0);
+    begin_session();
+    HOLDS(dm_scope_begin(session) == DM_OK);
+    run(dmi_replay_from, session, journal, bytes);
     if (!tidy() || ++inputs % INPUTS_OF_A_SESSION == 0) {
         end_session();
     }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static unsigned every;
+    if (!every) {
+        const char *given = getenv("DMATH_FUZZ_EVERY");
+        every = given ? (unsigned)atoi(given) : EVERY;
+        HOLDS(every > 0);
+        begin_shelf();
+    }
+    if (size == 0) {
+        return 0;
+    }
+    size_t bytes = 0;
+    char *journal = journal_of(data, size, &bytes);
+    run(journal_read_from, shelf_session, journal, bytes);
+    if (dmi_journal_hash(0, data, size) % every == 0 && !(data[0] == '!' && memmem(data, size, "save", 4))) {
+        make_calls(journal, bytes);
+    }
+    free(journal);
     return 0;
 }

@@ -126,6 +126,15 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   endforeach()
 endif()
 
+# ---- the same of jobs that srun has started, with and without --kill-on-bad-exit ----
+if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
+  add_test(NAME robust_deaths_srun COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/support/slurm_node.sh ${CMAKE_CURRENT_BINARY_DIR}/run/robust_deaths_srun
+                                           ${DMATH_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths_srun.py $<TARGET_FILE:kill_main>
+                                           --worker $<TARGET_FILE:dmath-worker> --tries 12 --bound 30 --named 30 --half 3)
+  set_tests_properties(robust_deaths_srun PROPERTIES TIMEOUT 300 PROCESSORS 2 SKIP_RETURN_CODE 77 LABELS "mpi;waits"
+                                                     ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+endif()
+
 # ---- workers that pretend to be on two hosts: deaths and silence, both ways ----
 if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   add_test(NAME robust_heartbeat COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main>

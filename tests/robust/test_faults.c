@@ -1,8 +1,8 @@
 /* The K-th allocation of the process fails, for calls of many ops, for each K: either the call is right all the
  * same, or it or the wait after it returns an error that names a call; then nothing hangs, other arrays are
- * what they were, the next calls are right, and nothing is left over. A sample of the points runs here; all of
- * them by hand: DMATH_TEST_FAULTS=all build/dev/tests/test_faults DMATH_TEST_FAULTS=gemm:7:1 ...     one point:
- * call, allocation, variant of c's layout DMATH_TEST_FAULTS=gemm::1 ...      all allocations of a call */
+ * what they were, the next calls are right, and nothing is left over. A sample of the points runs here.
+ * DMATH_TEST_FAULTS=all: every point; =10000: a sample of about so many; =gemm:7:1: one point, which is call,
+ * allocation, variant of c's layout; =gemm::1: all allocations of a call. */
 #include "fault_forms.h"
 
 #include "base/fault.h"
@@ -266,26 +266,35 @@ static void every_point(const char *folder)
     }
 }
 
-static void sample(const char *folder)
+static void sample(const char *folder, uint64_t *seed)
+{
+    for (int place = 0; place < PLACES; place++) {
+        int64_t starts = one_start(NEVER, place);
+        for (int i = 0; i < SAMPLE / (place ? 80 : 8); i++) {
+            one_start(1 + (int64_t)drawn(seed, (uint64_t)starts), place);
+        }
+    }
+    for (int form = 0; form < FORM_COUNT; form++) {
+        int variant = drawn(seed, 25) == 0
+                          ? VARIANTS - 1
+                          : (int)drawn(seed, 3); /* sessions on GPUs take a tenth of a second */
+        int64_t calls = one_point(folder, form, variant, NEVER);
+        for (int i = 0; i < SAMPLE / FORM_COUNT && calls > 0; i++) {
+            one_point(folder, form, variant, 1 + (int64_t)drawn(seed, (uint64_t)calls));
+        }
+    }
+}
+
+static void samples(const char *folder, int count)
 {
     const char *given = getenv("DMATH_TEST_SEED");
     uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
     printf("DMATH_TEST_SEED=%llu\n", (unsigned long long)seed);
-    for (int place = 0; place < PLACES; place++) {
-        int64_t starts = one_start(NEVER, place);
-        for (int i = 0; i < SAMPLE / (place ? 80 : 8); i++) {
-            one_start(1 + (int64_t)drawn(&seed, (uint64_t)starts), place);
-        }
-    }
-    for (int form = 0; form < FORM_COUNT; form++) {
-        int variant = drawn(&seed, 25) == 0
-                          ? VARIANTS - 1
-                          : (int)drawn(&seed, 3); /* sessions on GPUs take a tenth of a second */
-        int64_t calls = one_point(folder, form, variant, NEVER);
-        for (int i = 0; i < SAMPLE / FORM_COUNT && calls > 0; i++) {
-            one_point(folder, form, variant, 1 + (int64_t)drawn(&seed, (uint64_t)calls));
-        }
-    }
+    do {
+        sample(folder, &seed);
+        printf("%d points so far, %d wrong\n", points, wrong);
+        fflush(stdout);
+    } while (points < count);
 }
 
 /* "gemm:7:1": form, allocation, variant; "gemm": all of it. */
@@ -327,7 +336,9 @@ static void test_allocations(void **state)
     OK(dm_array_save(s, a, path));
     OK(dm_finalize(s, NULL));
     if (!which) {
-        sample(folder);
+        samples(folder, 0);
+    } else if (which[strspn(which, "0123456789")] == 0) {
+        samples(folder, atoi(which));
     } else if (strcmp(which, "all") == 0) {
         every_point(folder);
     } else {

@@ -88,6 +88,25 @@ static void no_program(void *frame)
     f->members = UINT64_MAX;
 }
 
+/* Of more passes than there will ever be time for. */
+static void empty_loop(void *frame)
+{
+    dmi_course_frame *f = frame;
+    dmi_course_step *step = (dmi_course_step *)(f + 1);
+    f->members = UINT64_MAX;
+    f->steps = 3;
+    f->parts = 1;
+    step[0] = (dmi_course_step){.kind = DMI_COURSE_RUN};
+    step[1] = (dmi_course_step){
+        .kind = DMI_COURSE_REPEAT, .other = 2, .times = INT64_MAX, .asks = 1, .members = UINT64_MAX};
+    step[2] = (dmi_course_step){.kind = DMI_COURSE_END, .other = 1};
+}
+
+static void no_steps(void *frame)
+{
+    ((dmi_course_frame *)frame)->members = UINT64_MAX;
+}
+
 static const struct {
     const char *name;
     uint32_t bytes;
@@ -106,6 +125,9 @@ static const struct {
     {"a strange operand", sizeof(dmi_op_frame) + 32, DMI_FRAME_OP, stranger},
     {"a long fragment", sizeof(dmi_layout_frame), DMI_FRAME_LAYOUT, long_fragment},
     {"no layout", sizeof(dmi_create_frame), DMI_FRAME_CREATE, no_layout},
+    {"an empty loop", sizeof(dmi_course_frame) + 3 * sizeof(dmi_course_step), DMI_FRAME_PROGRAM_COURSE,
+     empty_loop},
+    {"a course of nothing", sizeof(dmi_course_frame), DMI_FRAME_PROGRAM_COURSE, no_steps},
     {"no program", sizeof(dmi_program_run_frame), DMI_FRAME_PROGRAM_RUN, no_program},
 };
 

@@ -1,6 +1,9 @@
 /* Where poison goes, and who hears of a failure. */
 #include "op_forms.h"
 
+#include <dmath/index.h>
+#include <dmath/order.h>
+
 /* c is rewritten again and again and copied away each time; the failure hits in the middle of the queue. Only
  * the copies of the failed products may be poisoned, not the ones before, although those are still under way
  * when the poison comes, nor the ones after. */
@@ -198,6 +201,97 @@ static void test_part_under_another_shape(void **state)
     close_session(s);
 }
 
+/* --- calls that wait for what they make of an operand name the operand --- */
+
+enum { COUNT = 600 };
+typedef struct waiting {
+    dm_session *s;
+    dm_array bad, x, y, index, flags; /* bad: poisoned */
+} waiting;
+
+static dm_status call_take(const waiting *w)
+{
+    return dm_take(w->s, w->x, w->index, 0, DM_RAISE, w->y);
+}
+
+static dm_status call_put(const waiting *w)
+{
+    return dm_put(w->s, w->y, w->index, w->x, 0, DM_RAISE);
+}
+
+static dm_status call_sort(const waiting *w)
+{
+    return dm_sort(w->s, w->bad, 0, 0, w->y);
+}
+
+static dm_status call_unique(const waiting *w)
+{
+    dm_array values, counts, inverse;
+    return dm_unique(w->s, w->bad, &values, &counts, &inverse);
+}
+
+static dm_status call_nonzero(const waiting *w)
+{
+    dm_array out;
+    return dm_nonzero(w->s, w->bad, 1, &out);
+}
+
+static dm_status call_compress(const waiting *w)
+{
+    dm_array out;
+    return dm_compress(w->s, w->x, w->bad, 0, NULL, &out);
+}
+
+static dm_status call_isin(const waiting *w)
+{
+    return dm_isin(w->s, w->x, w->bad, 0, w->flags);
+}
+
+static void test_operands_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        dm_status (*run)(const waiting *w);
+        const char *operand;
+    } calls[] = {{call_take, "indices"}, {call_put, "indices"},   {call_sort, "x"},   {call_unique, "x"},
+                 {call_nonzero, "x"},    {call_compress, "mask"}, {call_isin, "test"}};
+    static const char *const algorithms[] = {"auto", "fetch", "exchange", "list", "lend"};
+    const int64_t count = COUNT;
+    int named = 0;
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        for (int split = 0; split < 2; split++) {
+            char options[96], starts[48], holds[96];
+            snprintf(options, sizeof options, "log=error,sort_exchange=1,index_algorithm=%s", algorithms[i]);
+            waiting w = {.s = open_session(3, options)};
+            dm_layout rows = dm_layout_rows(w.s), cyclic = dm_layout_cyclic(w.s, 0, 7),
+                      *layout = split ? &rows : &cyclic;
+            OK(dm_array_create(w.s, DM_F64, 1, &count, layout, &w.bad));
+            OK(dm_array_create(w.s, DM_F64, 1, &count, layout, &w.x));
+            OK(dm_array_create(w.s, DM_F64, 1, &count, layout, &w.y));
+            OK(dm_array_create(w.s, DM_I64, 1, &count, layout, &w.index));
+            OK(dm_array_create(w.s, DM_BOOL, 1, &count, layout, &w.flags));
+            OK(dm_fill_arange(w.s, w.x, 0, 1));
+            OK(dm_fill(w.s, w.bad, 1));
+            OK(dm_require_range(w.s, w.bad, 2, 3));
+            OK(dm_copy(w.s, w.bad, w.index));
+            assert_int_not_equal(dm_sync(w.s), DM_OK);
+            for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+                OK(dm_fill(w.s, w.y, 0));
+                dm_status status = calls[k].run(&w);
+                snprintf(starts, sizeof starts, ": %s holds the result of command ", calls[k].operand);
+                snprintf(holds, sizeof holds, "(require_range), which failed");
+                if (status != DM_OK && (status != DM_ERR_POISONED || !strstr(dm_error_message(), starts) ||
+                                        !strstr(dm_error_message(), holds))) {
+                    fail_msg("%s, call %zu: %s", options, k, dm_error_message());
+                }
+                named += status != DM_OK;
+            }
+            (void)!dm_finalize(w.s, NULL);
+        }
+    }
+    assert_in_range(named, 50, 70); /* some wait for nothing: what they write is poisoned */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup(test_finalize_tells, deadline),
         cmocka_unit_test_setup(test_last_culprit, deadline),
         cmocka_unit_test_setup(test_part_under_another_shape, deadline),
+        cmocka_unit_test_setup(test_operands_are_named, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

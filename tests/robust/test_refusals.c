@@ -263,7 +263,8 @@ static void test_indices(void **state)
     REFUSED(ARG, "mode is 3", dm_take(s, t.f, t.index, 0, 3, t.g));
     REFUSED(ARG, "mode is -1", dm_take(s, t.f, t.index, 0, -1, t.g));
     REFUSED(DTYPE, "x has dtype f32, but out has i32", dm_take(s, t.f, t.index, 0, DM_WRAP, t.whole));
-    REFUSED(DTYPE, "which is not taken", dm_take(s, t.f, t.row, 0, DM_WRAP, t.g));
+    REFUSED(DTYPE, "take: indices has dtype f32, which is not taken; i64, i32, u8, i8, i16, u16, u32, u64 are",
+            dm_take(s, t.f, t.row, 0, DM_WRAP, t.g));
     REFUSED(SHAPE, "must have one dim", dm_take(s, t.f, t.whole, 0, DM_WRAP, t.g));
     REFUSED(SHAPE, "does not fit x, 6x5", dm_take_along_dim(s, t.f, rows_of, 1, DM_WRAP, t.g));
     REFUSED(SHAPE, "does not fit x, 6x5", dm_take_along_dim(s, t.f, t.index, 1, DM_WRAP, t.g));
@@ -412,6 +413,46 @@ static void test_states(void **state)
     OK(dm_fill_arange(s, t.g, 1, 1)); /* the program that was recorded has not run */
 }
 
+/* Arrays that are not like the recorded one in what a short text of both does not show. */
+static void test_bindings(void **state)
+{
+    (void)state;
+    enum { COUNT = 12 };
+    static const int map[] = {0, 1, 0}, other_map[] = {1, 1, 0};
+    const int64_t count = COUNT, four = 4, lo = 2;
+    dm_layout layout[] = {dm_layout_single(0),
+                          dm_layout_single(1),
+                          dm_layout_split(s, 0),
+                          dm_layout_split(s, 0),
+                          dm_layout_explicit(1, &four, map, 3),
+                          dm_layout_explicit(1, &four, other_map, 3)};
+    static const char *const differ[] = {"has a part on worker 1, not on worker 0",
+                                         "has blocks of 7 along dim 0, not of 6",
+                                         "has block 0 on worker 1, not on worker 0"};
+    layout[2].block[0] = 6;
+    layout[3].block[0] = 7;
+    for (int i = 0; i < 3; i++) {
+        dm_array x, y, part, rest, all[4];
+        dm_program program;
+        OK(dm_array_create(s, DM_F64, 1, &count, &layout[2 * i], &x));
+        OK(dm_array_create(s, DM_F64, 1, &count, &layout[2 * i + 1], &y));
+        OK(dm_array_view(s, x, &lo, &four, &part));
+        OK(dm_array_view(s, x, &four, &four, &rest));
+        memcpy(all, (dm_array[]){part, rest, x, y}, sizeof all);
+        OK(dm_program_begin(s));
+        OK(dm_fill(s, x, 1));
+        OK(dm_fill(s, part, 1));
+        OK(dm_program_end(s, &program));
+        REFUSED(LAYOUT, differ[i], dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, y}}));
+        REFUSED(LAYOUT, "is another part of such an array",
+                dm_program_run(s, program, 1, 1, (dm_program_binding[]){{part, rest}}));
+        OK(dm_program_destroy(s, program));
+        for (int k = 0; k < 4; k++) {
+            OK(dm_array_destroy(s, all[k]));
+        }
+    }
+}
+
 static void test_feeds(void **state)
 {
     (void)state;
@@ -535,11 +576,12 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),         cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_linear),        cmocka_unit_test(test_reductions),
-        cmocka_unit_test(test_indices),       cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_states),        cmocka_unit_test(test_feeds),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_many_workers),
+        cmocka_unit_test(test_parts),        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_linear),       cmocka_unit_test(test_reductions),
+        cmocka_unit_test(test_indices),      cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_states),       cmocka_unit_test(test_bindings),
+        cmocka_unit_test(test_feeds),        cmocka_unit_test(test_little_memory),
+        cmocka_unit_test(test_many_workers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all) || wrong;
 }

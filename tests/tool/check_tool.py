@@ -55,6 +55,10 @@ def check_map(layout):
     got, want = np.load(os.path.join(folder, "z.npy")), np.where((y % 3 == 0) & (x < 0.75), np.abs(x) // 0.25 - y, -x ** 2)
     if got.dtype != want.dtype or not np.array_equal(got, want) or said["elements"] != 31 * 8:
         sys.exit(f"map, {layout}: {got.dtype} {got}, not {want}\n{said}")
+    run("map", "where(x < 0, a, where(x < 1, b, c))", "x=x.npy", "a=nan", "b=-inf", "c=Infinity", "-o", "z.npy", "--layout", layout)
+    got, want = np.load(os.path.join(folder, "z.npy")), np.where(x < 0, np.nan, np.where(x < 1, -np.inf, np.inf))
+    if got.dtype != want.dtype or not np.array_equal(got, want, equal_nan=True):
+        sys.exit(f"map with nan and inf, {layout}: {got.dtype} {got}, not {want}")
 
 
 def check_stat(layout):

@@ -350,6 +350,7 @@ static void test_refusals(void **state)
         {"map x 3 -o b.npy", "NAME=FILE"},
         {"map x =3 -o b.npy", "NAME=FILE"},
         {"map x x= -o b.npy", "NAME=FILE"},
+        {"map x x=1e999 -o b.npy", "NAME=FILE"},
         {"map x x=a.npy -o b.npy --dtype f31", "f31"},
         {"map x x=a.npy -o b.npy --layout diagonal", "diagonal"},
         {"map x x=a.npy -o b.npy --workers 1,2", "not a list"},
