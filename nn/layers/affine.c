@@ -4,7 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The operand is a bottom, or a parameter, with dims l->u.dim to l->extra[0] - 1 of the first bottom. */
+/* The operand is a bottom, or a parameter, with dims l->u.dim to l->extra[0] - 1 of the first bottom. A
+ * parameter lies in the order of the first bottom's array. A second bottom is copied to that order, where its
+ * own is another, and to all workers, where it lacks the samples. */
+enum { OPERAND, BIAS, SUMS, BELOW, COPY, COPY_DIFF }; /* scratch; BELOW is PReLU's */
+
+/* Does the second bottom have a part of its own for each sample? */
+static bool by_samples(const nn_layer *l)
+{
+    return l->u.dim == 0 && l->extra[0] > 0;
+}
+
 static int64_t wide_shape(const nn_layer *l, int64_t *shape)
 {
     const nn_blob *x = l->bottom[0];
@@ -38,18 +48,11 @@ static dm_status find_dims(nn_layer *l, const char *message)
         nn_use(l->own, "num_axes");
         n = other->whole ? 0 : other->ndim;
     }
-    if (given < -1 || axis + n > x->ndim ||
+    if ((!other && given < -1) || axis + n > x->ndim ||
         (other && n && memcmp(other->shape, x->shape + axis, (size_t)n * sizeof *x->shape) != 0)) {
         return nn_layer_fail(l, "num_axes", DM_ERR_SHAPE,
                              "takes %lld dims from %d on, which '%s' does not have so", (long long)n, axis,
                              x->name);
-    }
-    bool in_order = !x->image || n < 2 || (axis == 0 && (n == 2 || (other && n == 4)));
-    if (!in_order || (other && (axis != 0 || n == 0 || other->image != (x->image && n == 4)))) {
-        return nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED,
-                             "takes %lld dims from %d on; of images one dim is supported, or the samples, or "
-                             "samples and channels",
-                             (long long)n, axis);
     }
     if (!other && axis == 0 && n > 0) {
         return nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED,
@@ -60,19 +63,43 @@ static dm_status find_dims(nn_layer *l, const char *message)
     return nn_top_shape(l, 0, x->ndim, x->shape);
 }
 
+/* Parameters of an image that have the channels and dims behind them lie with the channels last. */
 static dm_status new_operand(nn_layer *l, const nn_message *filler)
 {
+    const nn_blob *x = l->bottom[0];
+    const int n = (int)l->extra[0] - l->u.dim;
+    const int64_t folded[4] = {1, x->shape[1], n > 1 ? x->shape[2] : 1, n > 2 ? x->shape[3] : 1};
+    const nn_order order = x->image && l->u.dim == 1 && n > 1 ? NN_CHANNELS_LAST : NN_PLAIN;
     nn_param *p = NULL;
-    return nn_new_param(l, (int)l->extra[0] - l->u.dim, l->bottom[0]->shape + l->u.dim, filler, &p);
+    dm_status status = nn_new_param(l, n, x->shape + l->u.dim, filler, &p);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (p->owner == l) {
+        p->order = order;
+        memcpy(p->folded, folded, sizeof folded);
+    }
+    if (p->order != order || (order == NN_CHANNELS_LAST && memcmp(p->folded, folded, sizeof folded) != 0)) {
+        return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
+                             "shares a parameter of layer '%s', whose elements lie in another order",
+                             p->owner->name);
+    }
+    if (order == NN_CHANNELS_LAST &&
+        strcmp(nn_string(filler, "FillerParameter", "type"), "positive_unitball") == 0) {
+        return nn_layer_fail(l, "filler", DM_ERR_UNSUPPORTED,
+                             "has the filler positive_unitball for several dims of an image");
+    }
+    return DM_OK;
 }
 
-/* diff = beta diff + the sum of d (times x, if there is one) over all dims that a parameter lacks. */
-static dm_status sum_to_param(nn_layer *l, dm_array x, double beta, dm_array diff)
+/* diff = beta diff + the sum of d (times x, if there is one) over all dims that an operand lacks, the samples
+ * among them. */
+static dm_status sum_over_samples(nn_layer *l, dm_array x, double beta, dm_array diff)
 {
     const nn_blob *b = l->bottom[0];
     dm_session *s = l->net->session;
     int64_t shape[DM_MAX_DIMS], count = wide_shape(l, shape);
-    dm_array d = l->top[0]->diff, flat = DM_NO_ARRAY, rows = DM_NO_ARRAY;
+    dm_array d = l->top[0]->diff, rows = DM_NO_ARRAY;
     int end = (int)l->extra[0];
     if (end == l->u.dim + 1 && nn_array_dim(b, l->u.dim) == b->ndim - 1) {
         return dm_channel_sums(s, l->net->slices, 1, d, x, beta, diff);
@@ -88,21 +115,20 @@ static dm_status sum_to_param(nn_layer *l, dm_array x, double beta, dm_array dif
     }
     snprintf(text + n, sizeof text - n, ")");
     dm_map_arg args[] = {DM_ARG("d", d), DM_ARG("x", x)};
-    dm_status status = nn_map(s, any ? text : x.id ? "d * x" : "d * 1", 2, args, l->scratch[2]);
-    status = status == DM_OK ? dm_array_reshape(s, l->scratch[2], 2, (int64_t[]){b->shape[0], count}, &rows)
+    dm_status status = nn_map(s, any ? text : x.id ? "d * x" : "d * 1", 2, args, l->scratch[SUMS]);
+    status = status == DM_OK ? dm_array_reshape(s, l->scratch[SUMS], 2, (int64_t[]){b->shape[0], count}, &rows)
                              : status;
-    status = status == DM_OK ? dm_array_reshape(s, diff, 1, &count, &flat) : status;
-    status = status == DM_OK ? dm_channel_sums(s, l->net->slices, 1, rows, DM_NO_ARRAY, beta, flat) : status;
-    dm_status end1 = dm_array_destroy(s, rows), end2 = dm_array_destroy(s, flat);
-    return status != DM_OK ? status : end1 != DM_OK ? end1 : end2;
+    status = status == DM_OK ? dm_channel_sums(s, l->net->slices, 1, rows, DM_NO_ARRAY, beta, diff) : status;
+    dm_status end1 = dm_array_destroy(s, rows);
+    return status != DM_OK ? status : end1;
 }
 
-/* The gradient of the second bottom, which has the samples. */
-static dm_status sum_to_bottom(nn_layer *l, dm_array x)
+/* The same for an operand that has the samples. */
+static dm_status sum_by_sample(nn_layer *l, dm_array x, dm_array diff)
 {
-    dm_array down = nn_down(l, 1), wide = DM_NO_ARRAY;
+    dm_array wide = DM_NO_ARRAY;
     dm_map_arg args[] = {DM_ARG("d", l->top[0]->diff), DM_ARG("x", x)};
-    dm_status status = widen(l, down, &wide);
+    dm_status status = widen(l, diff, &wide);
     if (status == DM_OK) {
         status =
             (int)l->extra[0] == l->bottom[0]->ndim
@@ -110,24 +136,98 @@ static dm_status sum_to_bottom(nn_layer *l, dm_array x)
                 : nn_map_rows(l, "sum", x.id ? "d * x" : "d", l->bottom[0], (int)l->extra[0], 2, args, wide);
     }
     dm_status end = dm_array_destroy(l->net->session, wide);
-    return nn_down_done(l, 1, status == DM_OK ? end : status);
+    return status == DM_OK ? end : status;
 }
 
-/* Views of the operand and of the bias, and what sums to parameters needs. */
+/* --- the second bottom. Which dim of its array is dim i of its copy; returns the dims. */
+static int copy_order(const nn_layer *l, int *order, int64_t *shape)
+{
+    const nn_blob *x = l->bottom[0], *other = l->bottom[1];
+    int n = 0;
+    for (int d = 0; d < x->ndim; d++) {
+        for (int k = l->u.dim; k < (int)l->extra[0]; k++) {
+            if (nn_array_dim(x, k) == d) {
+                order[n] = nn_array_dim(other, k - l->u.dim);
+                shape[n++] = x->shape[k];
+            }
+        }
+    }
+    if (n == 0) { /* one number */
+        order[n] = 0;
+        shape[n++] = 1;
+    }
+    return n;
+}
+
+static dm_status new_copy(nn_layer *l, dm_array *out)
+{
+    int order[DM_MAX_DIMS];
+    int64_t shape[DM_MAX_DIMS];
+    int n = copy_order(l, order, shape);
+    dm_layout layout = by_samples(l) ? dm_layout_batch(l->net->session, shape[0], l->net->slices)
+                                     : dm_layout_replicated(l->net->session);
+    return dm_array_create(l->net->session, DM_F32, n, shape, &layout, out);
+}
+
+static dm_status prepare_bottom(nn_layer *l)
+{
+    int order[DM_MAX_DIMS];
+    int64_t shape[DM_MAX_DIMS];
+    const int n = copy_order(l, order, shape);
+    bool copied = !by_samples(l);
+    for (int d = 0; d < n; d++) {
+        copied = copied || order[d] != d;
+    }
+    dm_status status = copied ? new_copy(l, &l->scratch[COPY]) : DM_OK;
+    status = status == DM_OK && copied && l->down[1] ? new_copy(l, &l->scratch[COPY_DIFF]) : status;
+    return status == DM_OK ? widen(l, copied ? l->scratch[COPY] : l->bottom[1]->data, &l->scratch[OPERAND])
+                           : status;
+}
+
+static dm_status take_bottom(nn_layer *l)
+{
+    int order[DM_MAX_DIMS];
+    int64_t shape[DM_MAX_DIMS];
+    if (!l->scratch[COPY].id) {
+        return DM_OK;
+    }
+    copy_order(l, order, shape);
+    return dm_permute(l->net->session, l->bottom[1]->data, order, l->scratch[COPY]);
+}
+
+/* The gradient of the second bottom. */
+static dm_status bottom_down(nn_layer *l, dm_array x)
+{
+    dm_array down = nn_down(l, 1), copy = l->scratch[COPY_DIFF], to = copy.id ? copy : down;
+    dm_status status = by_samples(l) ? sum_by_sample(l, x, to) : sum_over_samples(l, x, 0, to);
+    if (status == DM_OK && copy.id) {
+        int order[DM_MAX_DIMS], back[DM_MAX_DIMS];
+        int64_t shape[DM_MAX_DIMS];
+        int n = copy_order(l, order, shape);
+        for (int d = 0; d < n; d++) {
+            back[order[d]] = d;
+        }
+        status = dm_permute(l->net->session, copy, back, down);
+    }
+    return nn_down_done(l, 1, status);
+}
+
+/* Views of the operand and of the bias, and what sums over samples need. */
 static dm_status prepare(nn_layer *l)
 {
     int64_t shape[DM_MAX_DIMS];
-    dm_status status = widen(l, l->bottoms > 1 ? l->bottom[1]->data : l->param[0]->data, &l->scratch[0]);
+    dm_status status = l->bottoms > 1 ? prepare_bottom(l) : widen(l, l->param[0]->data, &l->scratch[OPERAND]);
     const int biases = l->bottoms > 1 ? 0 : 1;
     if (status == DM_OK && l->params > biases) {
-        status = widen(l, l->param[biases]->data, &l->scratch[1]);
+        status = widen(l, l->param[biases]->data, &l->scratch[BIAS]);
     }
     for (int d = 0; d < l->bottom[0]->ndim; d++) {
         bool has = d == 0 || (d >= l->u.dim && d < (int)l->extra[0]);
         shape[d] = has ? l->bottom[0]->shape[d] : 1;
     }
-    return status == DM_OK && l->params ? nn_scratch(l, 2, l->bottom[0]->image, l->bottom[0]->ndim, shape)
-                                        : status;
+    bool sums = l->params || (l->bottoms > 1 && l->down[1] && !by_samples(l));
+    return status == DM_OK && sums ? nn_scratch(l, SUMS, l->bottom[0]->image, l->bottom[0]->ndim, shape)
+                                   : status;
 }
 
 /* --- Scale: times a parameter or a second bottom, and perhaps plus a bias. */
@@ -136,9 +236,9 @@ dm_status nn_scale_setup(nn_layer *l)
     static const char S[] = "ScaleParameter";
     bool biased = nn_int(l->own, S, "bias_term") != 0;
     dm_status status = find_dims(l, S);
-    if (status == DM_OK && biased && l->bottoms > 1) {
+    if (status == DM_OK && biased && l->bottoms > 1 && by_samples(l)) {
         status = nn_layer_fail(l, "bias_term", DM_ERR_UNSUPPORTED,
-                               "has a bias beside a scale that is a bottom: use a Bias layer");
+                               "has a bias for each sample, which is not supported: use a Bias layer");
     }
     if (status == DM_OK && l->bottoms == 1) {
         status = new_operand(l, nn_sub(l->own, "filler"));
@@ -156,25 +256,30 @@ dm_status nn_scale_prepare(nn_layer *l)
 
 dm_status nn_scale_forward(nn_layer *l)
 {
-    dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[0]),
-                         DM_ARG("b", l->scratch[1])};
-    return nn_map(l->net->session, l->scratch[1].id ? "x * a + b" : "x * a", 3, args, l->top[0]->data);
+    dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[OPERAND]),
+                         DM_ARG("b", l->scratch[BIAS])};
+    dm_status status = take_bottom(l);
+    return status == DM_OK
+               ? nn_map(l->net->session, l->scratch[BIAS].id ? "x * a + b" : "x * a", 3, args, l->top[0]->data)
+               : status;
 }
 
 dm_status nn_scale_backward(nn_layer *l)
 {
+    const int biases = l->bottoms > 1 ? 0 : 1;
     dm_status status = DM_OK;
     if (l->bottoms == 1) {
-        status = sum_to_param(l, l->bottom[0]->data, nn_param_beta(l, 0), l->param[0]->diff);
+        status = sum_over_samples(l, l->bottom[0]->data, nn_param_beta(l, 0), l->param[0]->diff);
     } else if (l->down[1]) {
-        status = sum_to_bottom(l, l->bottom[0]->data);
+        status = bottom_down(l, l->bottom[0]->data);
     }
-    if (status == DM_OK && l->params > 1) {
-        status = sum_to_param(l, DM_NO_ARRAY, nn_param_beta(l, 1), l->param[1]->diff);
+    if (status == DM_OK && l->params > biases) {
+        status = sum_over_samples(l, DM_NO_ARRAY, nn_param_beta(l, biases), l->param[biases]->diff);
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
-        status = nn_down_done(l, 0, dm_multiply(l->net->session, 1, l->top[0]->diff, l->scratch[0], down));
+        status =
+            nn_down_done(l, 0, dm_multiply(l->net->session, 1, l->top[0]->diff, l->scratch[OPERAND], down));
     }
     return status;
 }
@@ -193,16 +298,19 @@ dm_status nn_bias_prepare(nn_layer *l)
 
 dm_status nn_bias_forward(nn_layer *l)
 {
-    return dm_add(l->net->session, 1, l->bottom[0]->data, 1, l->scratch[0], l->top[0]->data);
+    dm_status status = take_bottom(l);
+    return status == DM_OK
+               ? dm_add(l->net->session, 1, l->bottom[0]->data, 1, l->scratch[OPERAND], l->top[0]->data)
+               : status;
 }
 
 dm_status nn_bias_backward(nn_layer *l)
 {
     dm_status status = DM_OK;
     if (l->bottoms == 1) {
-        status = sum_to_param(l, DM_NO_ARRAY, nn_param_beta(l, 0), l->param[0]->diff);
+        status = sum_over_samples(l, DM_NO_ARRAY, nn_param_beta(l, 0), l->param[0]->diff);
     } else if (l->down[1]) {
-        status = sum_to_bottom(l, DM_NO_ARRAY);
+        status = bottom_down(l, DM_NO_ARRAY);
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
@@ -234,22 +342,23 @@ dm_status nn_prelu_prepare(nn_layer *l)
 {
     dm_status status = prepare(l);
     return status == DM_OK && l->need_backward
-               ? nn_scratch(l, 3, l->bottom[0]->image, l->bottom[0]->ndim, l->bottom[0]->shape)
+               ? nn_scratch(l, BELOW, l->bottom[0]->image, l->bottom[0]->ndim, l->bottom[0]->shape)
                : status;
 }
 
 dm_status nn_prelu_forward(nn_layer *l)
 {
-    dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[0])};
+    dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[OPERAND])};
     return dm_map(l->net->session, "where(x > 0, x, a * x)", 2, args, l->top[0]->data);
 }
 
 dm_status nn_prelu_backward(nn_layer *l)
 {
-    dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[0]),
+    dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[OPERAND]),
                          DM_ARG("d", l->top[0]->diff)};
-    dm_status status = dm_map(l->net->session, "minimum(x, 0)", 1, args, l->scratch[3]);
-    status = status == DM_OK ? sum_to_param(l, l->scratch[3], nn_param_beta(l, 0), l->param[0]->diff) : status;
+    dm_status status = dm_map(l->net->session, "minimum(x, 0)", 1, args, l->scratch[BELOW]);
+    status = status == DM_OK ? sum_over_samples(l, l->scratch[BELOW], nn_param_beta(l, 0), l->param[0]->diff)
+                             : status;
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
         status = nn_down_done(l, 0, dm_map(l->net->session, "where(x > 0, d, a * d)", 3, args, down));

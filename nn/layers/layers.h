@@ -71,5 +71,20 @@ dm_status nn_matrix_read(const nn_layer *layer, int i, const nn_blob *blob, dm_a
 dm_status nn_matrix_write(const nn_layer *layer, int i, const nn_blob *blob, dm_array to);
 /* An error where a parameter learns that has no sum over slices for its gradient, which cannot travel so. */
 dm_status nn_wire_refuse(const nn_layer *layer);
+/* --- scores.c: scores along an axis behind the batch (field axis), and a label for each vector of them, in
+ * Caffe's order. Keeps the axis in extra[NN_AXIS], and arrays in another order in scratch NN_SCORES and
+ * NN_LABELS, where those of the bottoms do not lie so. */
+enum { NN_AXIS = 3, NN_SCORES = 10, NN_LABELS = 11 };
+/* Reads the axis, and checks the labels of a second bottom. */
+dm_status nn_scores_setup(nn_layer *layer);
+/* The vectors of a sample before the axis: Caffe takes each for a sample. */
+int64_t nn_scores_before(const nn_layer *layer);
+dm_status nn_scores_prepare(nn_layer *layer);
+/* The bottoms, or copies of them: scores in the last dim, labels in the order of their vectors. */
+dm_status nn_scores_read(nn_layer *layer, dm_array *scores, dm_array *labels);
+/* The labels of the last nn_scores_read. */
+dm_array nn_scores_labels(const nn_layer *layer);
+/* From that order of the scores to that of the first bottom. */
+dm_status nn_scores_write(nn_layer *layer, dm_array from, dm_array out);
 
 #endif

@@ -1,52 +1,28 @@
 /* Softmax, its loss, accuracy. */
 #include "layers/layers.h"
 
+#include <stdio.h>
+
 static const char L[] = "LossParameter";
-
-/* Only the channels: they are the last dim of all arrays with up to two dims, and of images. */
-static dm_status channel_axis(const nn_layer *l, const char *message)
-{
-    const nn_blob *b = l->bottom[0];
-    int64_t axis = nn_int(l->own, message, "axis");
-    axis = axis < 0 ? axis + b->ndim : axis;
-    if (axis != 1 || (b->ndim != 2 && !b->image)) {
-        return nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED,
-                             "has axis %lld of %d dims: only axis 1 of 2 or 4 is supported", (long long)axis,
-                             b->ndim);
-    }
-    return DM_OK;
-}
-
-/* Is there one label for each score vector? */
-static dm_status check_labels(const nn_layer *l)
-{
-    const nn_blob *x = l->bottom[0], *labels = l->bottom[1];
-    if (labels->count * x->shape[1] != x->count) {
-        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads %lld labels '%s', but '%s' has places for %lld",
-                             (long long)labels->count, labels->name, x->name,
-                             (long long)(x->count / x->shape[1]));
-    }
-    return DM_OK;
-}
 
 /* --- Softmax */
 dm_status nn_softmax_setup(nn_layer *l)
 {
     nn_use(l->own, "engine");
-    dm_status status = channel_axis(l, "SoftmaxParameter");
+    dm_status status = nn_scores_setup(l);
     return status == DM_OK ? nn_top_shape(l, 0, l->bottom[0]->ndim, l->bottom[0]->shape) : status;
 }
 
 dm_status nn_softmax_prepare(nn_layer *l) /* a sum for each score vector */
 {
     nn_blob sums = *l->top[0];
-    sums.shape[1] = 1;
+    sums.shape[(int)l->extra[NN_AXIS]] = 1;
     return l->need_backward ? nn_blob_array(l->net, &sums, DM_F32, &l->scratch[0]) : DM_OK;
 }
 
 dm_status nn_softmax_forward(nn_layer *l)
 {
-    int dim = nn_array_dim(l->bottom[0], 1);
+    int dim = nn_array_dim(l->bottom[0], (int)l->extra[NN_AXIS]);
     return dm_softmax(l->net->session, l->bottom[0]->data, &dim, 1, l->top[0]->data);
 }
 
@@ -54,10 +30,12 @@ dm_status nn_softmax_backward(nn_layer *l)
 {
     dm_map_arg args[] = {DM_ARG("y", l->top[0]->data), DM_ARG("d", l->top[0]->diff),
                          DM_ARG("t", l->scratch[0])};
+    char text[32];
     if (!l->down[0]) {
         return DM_OK;
     }
-    dm_status status = dm_map(l->net->session, "sum(y * d, -1)", 2, args, l->scratch[0]);
+    snprintf(text, sizeof text, "sum(y * d, %d)", nn_array_dim(l->bottom[0], (int)l->extra[NN_AXIS]));
+    dm_status status = dm_map(l->net->session, text, 2, args, l->scratch[0]);
     dm_array down = nn_down(l, 0);
     if (status == DM_OK) {
         status = dm_map(l->net->session, "y * (d - t)", 3, args, down);
@@ -76,8 +54,7 @@ dm_status nn_softmax_loss_setup(nn_layer *l)
     loss->ignore_label = (int)nn_int(m, L, "ignore_label");
     loss->normalize = nn_normalization(l, DM_NORMALIZE_VALID);
     nn_use(l->own, "engine");
-    dm_status status = channel_axis(l, "SoftmaxParameter");
-    status = status == DM_OK ? check_labels(l) : status;
+    dm_status status = nn_scores_setup(l);
     status = status == DM_OK ? nn_top_number(l, 0) : status;
     if (status == DM_OK && l->tops == 2) {
         status = nn_top_shape(l, 1, l->bottom[0]->ndim, l->bottom[0]->shape);
@@ -85,21 +62,40 @@ dm_status nn_softmax_loss_setup(nn_layer *l)
     return status;
 }
 
+/* Scratch 0: the probabilities, where they are no top or lie in another order than that. */
 dm_status nn_softmax_loss_prepare(nn_layer *l)
 {
-    return l->tops == 1 && l->need_backward ? nn_blob_array(l->net, l->bottom[0], DM_F32, &l->scratch[0])
-                                            : DM_OK;
+    dm_status status = nn_scores_prepare(l);
+    dm_array scores = l->scratch[NN_SCORES];
+    bool needed = scores.id ? l->tops == 2 || l->need_backward : l->tops == 1 && l->need_backward;
+    if (status != DM_OK || !needed) {
+        return status;
+    }
+    return scores.id ? dm_array_like(l->net->session, scores, DM_F32, &l->scratch[0])
+                     : nn_blob_array(l->net, l->bottom[0], DM_F32, &l->scratch[0]);
 }
 
 static dm_array probabilities(const nn_layer *l)
 {
-    return l->tops == 2 ? l->top[1]->data : l->scratch[0];
+    return l->tops == 2 && !l->scratch[0].id ? l->top[1]->data : l->scratch[0];
+}
+
+/* dm_softmax_loss divides by the samples of the batch where Caffe divides by the vectors before the axis. */
+static double divisor(const nn_layer *l)
+{
+    return l->u.loss.normalize == DM_NORMALIZE_SAMPLES ? (double)nn_scores_before(l) : 1;
 }
 
 dm_status nn_softmax_loss_forward(nn_layer *l)
 {
-    return dm_softmax_loss(l->net->session, &l->u.loss, l->bottom[0]->data, l->bottom[1]->data,
-                           probabilities(l), l->top[0]->data);
+    dm_session *s = l->net->session;
+    dm_array scores, labels, loss = l->top[0]->data;
+    dm_status status = nn_scores_read(l, &scores, &labels);
+    status = status == DM_OK ? dm_softmax_loss(s, &l->u.loss, scores, labels, probabilities(l), loss) : status;
+    status = status == DM_OK && divisor(l) != 1 ? dm_scale(s, 1 / divisor(l), loss, loss) : status;
+    return status == DM_OK && l->tops == 2 && l->scratch[0].id
+               ? nn_scores_write(l, l->scratch[0], l->top[1]->data)
+               : status;
 }
 
 dm_status nn_softmax_loss_backward(nn_layer *l)
@@ -107,10 +103,11 @@ dm_status nn_softmax_loss_backward(nn_layer *l)
     if (!l->down[0]) {
         return DM_OK;
     }
-    dm_array down = nn_down(l, 0);
-    return nn_down_done(l, 0,
-                        dm_softmax_loss_backward(l->net->session, &l->u.loss, probabilities(l),
-                                                 l->bottom[1]->data, l->top[0]->loss_weight, down));
+    dm_array down = nn_down(l, 0), scores = l->scratch[NN_SCORES]; /* which nobody reads any more */
+    dm_status status =
+        dm_softmax_loss_backward(l->net->session, &l->u.loss, probabilities(l), nn_scores_labels(l),
+                                 l->top[0]->loss_weight / divisor(l), scores.id ? scores : down);
+    return nn_down_done(l, 0, status == DM_OK && scores.id ? nn_scores_write(l, scores, down) : status);
 }
 
 /* --- Accuracy */
@@ -122,15 +119,20 @@ dm_status nn_accuracy_setup(nn_layer *l)
     loss->slices = l->net->slices;
     loss->ignores = nn_has(l->own, "ignore_label");
     loss->ignore_label = (int)nn_int(l->own, "AccuracyParameter", "ignore_label");
-    dm_status status = channel_axis(l, "AccuracyParameter");
-    status = status == DM_OK ? check_labels(l) : status;
-    if (status == DM_OK && (top_k < 1 || top_k > l->bottom[0]->shape[1])) {
+    dm_status status = nn_scores_setup(l);
+    int64_t scores = status == DM_OK ? l->bottom[0]->shape[(int)l->extra[NN_AXIS]] : 0;
+    if (status == DM_OK && (top_k < 1 || top_k > scores)) {
         status = nn_layer_fail(l, "top_k", DM_ERR_FORMAT, "has top_k %lld, but there are %lld scores",
-                               (long long)top_k, (long long)l->bottom[0]->shape[1]);
+                               (long long)top_k, (long long)scores);
     }
     l->extra[0] = (double)top_k;
+    const nn_blob *x = l->bottom[0];
+    if (status == DM_OK && l->tops == 2 && ((int)l->extra[NN_AXIS] != 1 || nn_array_dim(x, 1) != x->ndim - 1)) {
+        return nn_layer_fail(l, "top", DM_ERR_UNSUPPORTED,
+                             "gives the accuracy of each class for scores along axis 1 of 2 or 4 dims alone");
+    }
     if (status == DM_OK && l->tops == 2) {
-        status = nn_top_shape(l, 1, 1, &l->bottom[0]->shape[1]);
+        status = nn_top_shape(l, 1, 1, &x->shape[1]);
         l->top[1]->whole = true;
     }
     return status == DM_OK ? nn_top_number(l, 0) : status;
@@ -147,15 +149,15 @@ dm_status nn_accuracy_prepare(nn_layer *l)
     const int64_t c = x->shape[1];
     nn_blob classes = {.ndim = x->ndim, .image = x->image, .shape = {1, c, 1, 1}}, one = *x;
     int64_t shape[DM_MAX_DIMS];
-    if (l->tops == 1) {
-        return DM_OK;
+    dm_status status = nn_scores_prepare(l);
+    if (l->tops == 1 || status != DM_OK) {
+        return status;
     }
     one.shape[1] = 1;
     for (int d = 0; d < x->ndim; d++) {
         shape[nn_array_dim(x, d)] = one.shape[d];
     }
-    dm_status status =
-        dm_array_reshape(l->net->session, l->bottom[1]->data, x->ndim, shape, &l->scratch[LABELS]);
+    status = dm_array_reshape(l->net->session, l->bottom[1]->data, x->ndim, shape, &l->scratch[LABELS]);
     status = status == DM_OK ? nn_blob_array(l->net, &classes, DM_F32, &l->scratch[CLASSES]) : status;
     status = status == DM_OK ? dm_fill_arange(l->net->session, l->scratch[CLASSES], 0, 1) : status;
     for (int i = SCORE; status == DM_OK && i <= HIT; i++) {
@@ -200,7 +202,10 @@ static dm_status by_class(nn_layer *l)
 
 dm_status nn_accuracy_forward(nn_layer *l)
 {
-    dm_status status = dm_accuracy(l->net->session, &l->u.loss, (int)l->extra[0], l->bottom[0]->data,
-                                   l->bottom[1]->data, l->top[0]->data);
+    dm_array scores, labels;
+    dm_status status = nn_scores_read(l, &scores, &labels);
+    status = status == DM_OK
+                 ? dm_accuracy(l->net->session, &l->u.loss, (int)l->extra[0], scores, labels, l->top[0]->data)
+                 : status;
     return status == DM_OK && l->tops == 2 ? by_class(l) : status;
 }

@@ -1,17 +1,21 @@
 /* Normalisation: BatchNorm, MVN. */
 #include "layers/layers.h"
 
+/* Scratch: the mean, the variance, and two sums of the backward pass. Of BatchNorm they are a number for each
+ * channel; where the channels are not the last dim of the array there are views of them that broadcast to it
+ * (WIDE), and sums over the places of each sample, with a view of these as a matrix. */
+enum { WIDE = 4, PLACES = 8, MATRIX };
+
 /* --- BatchNorm: parameters are the sums of means and of variances that it has seen, and by what to divide
- * them. Scratch: the mean, the variance, and two sums of the backward pass. */
+ * them. */
 dm_status nn_batch_norm_setup(nn_layer *l)
 {
     static const char B[] = "BatchNormParameter";
     const nn_blob *x = l->bottom[0];
     nn_param *p = NULL;
     int64_t one = 1;
-    if (x->ndim != 2 && !x->image) {
-        return nn_layer_fail(l, "bottom", DM_ERR_UNSUPPORTED, "reads '%s' of %d dims; 2 and 4 are supported",
-                             x->name, x->ndim);
+    if (x->ndim < 2) {
+        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads '%s', which has no channels", x->name);
     }
     bool global = nn_has(l->own, "use_global_stats") ? nn_int(l->own, B, "use_global_stats") != 0
                                                      : l->net->phase == NN_TEST;
@@ -26,20 +30,54 @@ dm_status nn_batch_norm_setup(nn_layer *l)
 
 dm_status nn_batch_norm_prepare(nn_layer *l)
 {
+    const nn_blob *x = l->bottom[0];
+    dm_session *s = l->net->session;
+    const int64_t channels = x->shape[1], wide[DM_MAX_DIMS] = {1, channels, 1, 1, 1, 1, 1, 1},
+                  places[DM_MAX_DIMS] = {x->shape[0], channels, 1, 1, 1, 1, 1, 1};
+    const bool last = nn_array_dim(x, 1) == x->ndim - 1;
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < (l->need_backward ? 4 : 2); i++) {
-        status = nn_scratch_everywhere(l, i, l->bottom[0]->shape[1]);
+        status = nn_scratch_everywhere(l, i, channels);
+        if (status == DM_OK && !last) {
+            status = dm_array_reshape(s, l->scratch[i], x->ndim, wide, &l->scratch[WIDE + i]);
+        }
     }
-    return status;
+    if (status != DM_OK || last || l->extra[0] != 0) {
+        return status;
+    }
+    status = nn_scratch(l, PLACES, false, x->ndim, places);
+    return status == DM_OK ? dm_array_reshape(s, l->scratch[PLACES], 2, places, &l->scratch[MATRIX]) : status;
+}
+
+static dm_array wide(const nn_layer *l, int i)
+{
+    return l->scratch[WIDE + i].id ? l->scratch[WIDE + i] : l->scratch[i];
 }
 
 static dm_status map(nn_layer *l, const char *text, dm_array out)
 {
     const dm_map_arg all[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("y", l->top[0]->data),
-                              DM_ARG("d", l->top[0]->diff),    DM_ARG("m", l->scratch[0]),
-                              DM_ARG("v", l->scratch[1]),      DM_ARG("g", l->scratch[2]),
-                              DM_ARG("h", l->scratch[3]),      DM_NUMBER("e", l->extra[2])};
+                              DM_ARG("d", l->top[0]->diff),    DM_ARG("m", wide(l, 0)),
+                              DM_ARG("v", wide(l, 1)),         DM_ARG("g", wide(l, 2)),
+                              DM_ARG("h", wide(l, 3)),         DM_NUMBER("e", l->extra[2])};
     return nn_map(l->net->session, text, NN_COUNT(all), all, out);
+}
+
+/* The mean of a, or of a * b, in each channel. */
+static dm_status channel_means(nn_layer *l, dm_array a, dm_array b, int to)
+{
+    dm_session *s = l->net->session;
+    const nn_blob *x = l->bottom[0];
+    const double part = (double)x->shape[1] / (double)x->count;
+    const dm_map_arg args[] = {DM_ARG("a", a), DM_ARG("b", b)};
+    if (!l->scratch[PLACES].id) {
+        return dm_channel_sums(s, l->net->slices, part, a, b, 0, l->scratch[to]);
+    }
+    dm_status status =
+        nn_map_rows(l, "sum", b.id ? "a * b" : "a * 1", x, 2, NN_COUNT(args), args, l->scratch[PLACES]);
+    return status == DM_OK
+               ? dm_channel_sums(s, l->net->slices, part, l->scratch[MATRIX], DM_NO_ARRAY, 0, l->scratch[to])
+               : status;
 }
 
 static dm_status remembered(nn_layer *l, int i)
@@ -62,36 +100,30 @@ static dm_status remember(nn_layer *l, double n)
 
 dm_status nn_batch_norm_forward(nn_layer *l)
 {
-    dm_session *s = l->net->session;
     const nn_blob *x = l->bottom[0];
     dm_array y = l->top[0]->data;
-    double n = (double)(x->count / x->shape[1]);
     if (l->extra[0] != 0) {
         dm_status status = remembered(l, 0);
         status = status == DM_OK ? remembered(l, 1) : status;
         return status == DM_OK ? map(l, "(x - m) / sqrt(v + e)", y) : status;
     }
-    dm_status status = dm_channel_sums(s, l->net->slices, 1 / n, x->data, DM_NO_ARRAY, 0, l->scratch[0]);
+    dm_status status = channel_means(l, x->data, DM_NO_ARRAY, 0);
     status = status == DM_OK ? map(l, "x - m", y) : status;
-    status = status == DM_OK ? dm_channel_sums(s, l->net->slices, 1 / n, y, y, 0, l->scratch[1]) : status;
+    status = status == DM_OK ? channel_means(l, y, y, 1) : status;
     status = status == DM_OK ? map(l, "y / sqrt(v + e)", y) : status;
-    return status == DM_OK ? remember(l, n) : status;
+    return status == DM_OK ? remember(l, (double)(x->count / x->shape[1])) : status;
 }
 
 dm_status nn_batch_norm_backward(nn_layer *l)
 {
-    dm_session *s = l->net->session;
-    double n = (double)(l->bottom[0]->count / l->bottom[0]->shape[1]);
     dm_array d = l->top[0]->diff;
     dm_status status = DM_OK;
     if (!l->down[0]) {
         return DM_OK;
     }
     if (l->extra[0] == 0) {
-        status = dm_channel_sums(s, l->net->slices, 1 / n, d, DM_NO_ARRAY, 0, l->scratch[2]);
-        status = status == DM_OK
-                     ? dm_channel_sums(s, l->net->slices, 1 / n, d, l->top[0]->data, 0, l->scratch[3])
-                     : status;
+        status = channel_means(l, d, DM_NO_ARRAY, 2);
+        status = status == DM_OK ? channel_means(l, d, l->top[0]->data, 3) : status;
     }
     dm_array down = nn_down(l, 0);
     status = status == DM_OK

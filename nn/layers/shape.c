@@ -1,4 +1,4 @@
-/* Concat and Flatten. */
+/* Concat, Flatten and Reshape. */
 #include "layers/layers.h"
 
 #include <string.h>
@@ -89,7 +89,53 @@ dm_status nn_concat_backward(nn_layer *l)
     return status;
 }
 
-/* --- Flatten: in Caffe's order, so images are permuted. Where the top is an image, it is a Reshape. */
+/* --- Flatten and Reshape: the same elements, in Caffe's order, under another shape. Scratch: the bottom in
+ * Caffe's order and its gradient so, views of the top's where that has the order; else one array for both, and
+ * a view of it in the top's shape. */
+enum { ORDERED, ORDERED_DIFF, SHAPED };
+
+static dm_status prepare(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0], *y = l->top[0];
+    dm_session *s = l->net->session;
+    dm_status status = DM_OK;
+    if (y->image) {
+        status = nn_scratch(l, ORDERED, false, x->ndim, x->shape);
+        return status == DM_OK
+                   ? dm_array_reshape(s, l->scratch[ORDERED], y->ndim, y->shape, &l->scratch[SHAPED])
+                   : status;
+    }
+    status = dm_array_reshape(s, y->data, x->ndim, x->shape, &l->scratch[ORDERED]);
+    return status == DM_OK && y->diff.id
+               ? dm_array_reshape(s, y->diff, x->ndim, x->shape, &l->scratch[ORDERED_DIFF])
+               : status;
+}
+
+static dm_status turn(nn_layer *l, bool image, bool to_caffe, dm_array from, dm_array to)
+{
+    static const int order[2][4] = {{0, 2, 3, 1}, {0, 3, 1, 2}};
+    return image ? dm_permute(l->net->session, from, order[to_caffe], to) : dm_copy(l->net->session, from, to);
+}
+
+static dm_status forward(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0], *y = l->top[0];
+    dm_status status = turn(l, x->image, true, x->data, l->scratch[ORDERED]);
+    return status == DM_OK && y->image ? turn(l, true, false, l->scratch[SHAPED], y->data) : status;
+}
+
+static dm_status backward(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0], *y = l->top[0];
+    if (!l->down[0]) {
+        return DM_OK;
+    }
+    dm_array down = nn_down(l, 0), from = l->scratch[y->image ? ORDERED : ORDERED_DIFF];
+    dm_status status = y->image ? turn(l, true, true, y->diff, l->scratch[SHAPED]) : DM_OK;
+    return nn_down_done(l, 0, status == DM_OK ? turn(l, x->image, false, from, down) : status);
+}
+
+/* --- Flatten */
 dm_status nn_flatten_setup(nn_layer *l)
 {
     const nn_blob *b = l->bottom[0];
@@ -111,46 +157,94 @@ dm_status nn_flatten_setup(nn_layer *l)
     return status == DM_OK ? nn_top_shape(l, 0, ndim, shape) : status;
 }
 
-dm_status
-nn_flatten_prepare(nn_layer *l) /* views of top and gradient in the shape of the bottom, in Caffe's order */
+dm_status nn_flatten_prepare(nn_layer *l)
 {
-    const nn_blob *b = l->bottom[0];
-    dm_array of[2] = {l->top[0]->data, l->top[0]->diff};
-    dm_status status = DM_OK;
-    if (l->top[0]->image) {
-        return nn_reshape_prepare(l);
-    }
-    for (int i = 0; status == DM_OK && i < 2; i++) {
-        if (of[i].id) {
-            status = dm_array_reshape(l->net->session, of[i], b->ndim, b->shape, &l->scratch[i]);
-        }
-    }
-    return status;
+    return prepare(l);
 }
 
 dm_status nn_flatten_forward(nn_layer *l)
 {
-    static const int to_caffe[] = {0, 3, 1, 2};
-    dm_session *s = l->net->session;
-    if (l->top[0]->image) {
-        return nn_reshape_forward(l);
-    }
-    return l->bottom[0]->image ? dm_permute(s, l->bottom[0]->data, to_caffe, l->scratch[0])
-                               : dm_copy(s, l->bottom[0]->data, l->scratch[0]);
+    return forward(l);
 }
 
 dm_status nn_flatten_backward(nn_layer *l)
 {
-    static const int from_caffe[] = {0, 2, 3, 1};
-    dm_session *s = l->net->session;
-    if (!l->down[0]) {
-        return DM_OK;
+    return backward(l);
+}
+
+/* --- Reshape */
+static dm_status new_shape(nn_layer *l, int64_t *shape, int *ndim)
+{
+    const nn_blob *x = l->bottom[0];
+    const nn_message *given = nn_sub(l->own, "shape");
+    int64_t first = nn_int(l->own, "ReshapeParameter", "axis"),
+            axes = nn_int(l->own, "ReshapeParameter", "num_axes");
+    int64_t dims = nn_count(given, "dim"), begin = first < 0 ? first + x->ndim + 1 : first;
+    int64_t end = axes < 0 ? x->ndim : begin + axes, count = 1, open = -1;
+    if (begin < 0 || axes < -1 || begin > x->ndim || end > x->ndim ||
+        x->ndim - (end - begin) + dims > DM_MAX_DIMS) {
+        return nn_layer_fail(l, "reshape_param", DM_ERR_SHAPE,
+                             "replaces dims %lld to %lld by %lld others; its bottom has %d", (long long)begin,
+                             (long long)end, (long long)dims, x->ndim);
     }
-    if (l->top[0]->image) {
-        return nn_reshape_backward(l);
+    *ndim = 0;
+    for (int64_t d = 0; d < begin; d++) {
+        shape[(*ndim)++] = x->shape[d];
     }
-    dm_array down = nn_down(l, 0);
-    return nn_down_done(l, 0,
-                        l->bottom[0]->image ? dm_permute(s, l->scratch[1], from_caffe, down)
-                                            : dm_copy(s, l->scratch[1], down));
+    for (int64_t i = 0; i < dims; i++) {
+        int64_t n = nn_int_at(given, "dim", i);
+        if (n < -1 || (n == 0 && begin + i >= x->ndim) || (n == -1 && open >= 0)) {
+            return nn_layer_fail(l, "shape", DM_ERR_SHAPE, "has dim %lld, which means nothing here",
+                                 (long long)n);
+        }
+        open = n == -1 ? *ndim : open;
+        shape[(*ndim)++] = n == 0 ? x->shape[begin + i] : n == -1 ? 1 : n;
+    }
+    for (int64_t d = end; d < x->ndim; d++) {
+        shape[(*ndim)++] = x->shape[d];
+    }
+    for (int d = 0; d < *ndim; d++) {
+        if (shape[d] > x->count / count) {
+            return nn_layer_fail(l, "shape", DM_ERR_SHAPE,
+                                 "makes another number of elements than the %lld of '%s'", (long long)x->count,
+                                 x->name);
+        }
+        count *= shape[d];
+    }
+    if (open >= 0) {
+        shape[open] = x->count / count;
+        count *= shape[open];
+    }
+    return count == x->count && *ndim > 0
+               ? DM_OK
+               : nn_layer_fail(l, "shape", DM_ERR_SHAPE, "makes %lld elements out of the %lld of '%s'",
+                               (long long)count, (long long)x->count, x->name);
+}
+
+dm_status nn_reshape_setup(nn_layer *l)
+{
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = 0;
+    dm_status status = new_shape(l, shape, &ndim);
+    if (status == DM_OK && shape[0] != l->bottom[0]->shape[0]) {
+        status =
+            nn_layer_fail(l, "shape", DM_ERR_UNSUPPORTED, "makes %lld samples out of %lld: dim 0 must stay",
+                          (long long)shape[0], (long long)l->bottom[0]->shape[0]);
+    }
+    return status == DM_OK ? nn_top_shape(l, 0, ndim, shape) : status;
+}
+
+dm_status nn_reshape_prepare(nn_layer *l)
+{
+    return prepare(l);
+}
+
+dm_status nn_reshape_forward(nn_layer *l)
+{
+    return forward(l);
+}
+
+dm_status nn_reshape_backward(nn_layer *l)
+{
+    return backward(l);
 }

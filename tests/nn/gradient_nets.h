@@ -120,6 +120,24 @@ static const struct {
                              IP("ip", "p", "4") LOSS("ip"),
      {"c", "w", "h", "o"},
      2},
+    {"other dims than channels",
+     INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3 pad: 1") ONE(
+         "h", "Scale", "c",
+         "scale_param { num_axes: -1 filler { type: 'gaussian' std: 1 } bias_term: true bias_filler { type: "
+         "'gaussian' std: 1 } }") ONE("t", "Reshape", "h", "reshape_param { shape { dim: [0, 0, -1] } }")
+         ONE("n", "BatchNorm", "t", "batch_norm_param { eps: 0.1 }")
+             ONE("b", "Bias", "n", "bias_param { axis: 2 filler { type: 'gaussian' std: 1 } }")
+                 ONE("m", "Reduction", "b", "reduction_param { operation: MEAN axis: 2 }")
+                     PAIR("g", "Scale", "'c', 'm'", "scale_param { axis: 0 }")
+                         ONE("q", "Softmax", "g", "softmax_param { axis: 3 }") IP("ip", "q", "12")
+                             ONE("r", "Reshape", "ip", "reshape_param { shape { dim: [0, 1, 4, 3] } }")
+                                 ONE("k", "Reshape", "label", "reshape_param { shape { dim: [0, 1, 1] } }")
+                                     ONE("u", "Tile", "k", "tile_param { axis: 1 tiles: 4 }")
+                                         PAIR("loss", "SoftmaxWithLoss", "'r', 'u'",
+                                              "softmax_param { axis: 3 } loss_weight: 3 propagate_down: "
+                                              "[true, false] loss_param { normalization: BATCH_SIZE }"),
+     {"c", "h", "b", "ip"},
+     1},
     {"mvn",
      INPUTS CONV("c", "data", "num_output: 4 kernel_size: 3") ONE("a", "MVN", "c", "mvn_param { eps: 1e-5 }")
          ONE("b", "MVN", "c", "mvn_param { across_channels: true eps: 1e-5 }")
