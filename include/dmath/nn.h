@@ -91,7 +91,7 @@ DM_API DM_CHECKED dm_status dm_layer_top(dm_layer *layer, int i, dm_layer_blob *
 /* In setup: the shape of a top, in Caffe's order. ndim 0: one number of the whole batch, such as a loss, whose
  * loss_weight the net's file says. Errors: DM_ERR_SHAPE. */
 DM_API DM_CHECKED dm_status dm_layer_set_top(dm_layer *layer, int i, int ndim, const int64_t *shape);
-/* In setup: a further parameter, of at most 5, which lies on all workers; its elements begin as `first`. */
+/* In setup: a further parameter, of at most 6, which lies on all workers; its elements begin as `first`. */
 DM_API DM_CHECKED dm_status dm_layer_add_param(dm_layer *layer, int ndim, const int64_t *shape, double first);
 /* The arrays of a parameter. beta, if not NULL, in backward, once a pass: 0 where the gradient is to be written, 1
  * where it is to be added to what is there. The arrays are the net's. */

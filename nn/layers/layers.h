@@ -86,5 +86,21 @@ dm_status nn_scores_read(nn_layer *layer, dm_array *scores, dm_array *labels);
 dm_array nn_scores_labels(const nn_layer *layer);
 /* From that order of the scores to that of the first bottom. */
 dm_status nn_scores_write(nn_layer *layer, dm_array from, dm_array out);
+/* --- recurrent.c: what LSTM and RNN share. states: of one sample, what a step hands to the next. Keeps the
+ * outputs in u.dim. Other numbers are indices of scratch arrays and parameters. */
+dm_status nn_recurrent_setup(nn_layer *layer, int states);     /* checks bottoms, sets tops */
+int64_t nn_recurrent_width(const nn_layer *layer, int bottom); /* numbers of a sample, in one step */
+bool nn_recurrent_fixed(const nn_layer *layer); /* is there a bottom that is the same in all steps? */
+dm_status nn_recurrent_prepare(nn_layer *layer, int x, int fixed);
+dm_status nn_recurrent_read(nn_layer *layer, int x, int goes_on); /* inputs and signs, samples first */
+dm_status nn_recurrent_down(nn_layer *layer, int x); /* the gradient of the inputs, from such an array */
+/* State number `state` before the first step: a bottom, or `last`, where the pass before has ended. Where it
+ * ends. */
+dm_status nn_recurrent_begin(nn_layer *layer, int state, dm_array last, dm_array to);
+dm_status nn_recurrent_end(nn_layer *layer, int state, dm_array last);
+/* to[n, t, ...] += the fixed input times its weights; and the gradients, diff: that of `to`. sum: N x 1 x ....
+ */
+dm_status nn_recurrent_add_fixed(nn_layer *layer, int fixed, int weight, int sum, dm_array to);
+dm_status nn_recurrent_fixed_down(nn_layer *layer, int fixed, int weight, int sum, dm_array diff);
 
 #endif

@@ -14,50 +14,42 @@ enum {
     GATES_DIFF,
     HIDDEN_DIFF,
     CELL_CARRY,
-    HIDDEN_CARRY
+    HIDDEN_CARRY,
+    FIXED
 };
 
 static const int swap[] = {1, 0, 2};
 
+/* Parameters as in Caffe: of the inputs, their bias, of the fixed input if there is one, of the step before. */
 dm_status nn_lstm_setup(nn_layer *l)
 {
-    static const char R[] = "RecurrentParameter";
-    const nn_blob *x = l->bottom[0], *cont = l->bottom[1];
-    int64_t h = nn_int(l->own, R, "num_output");
     const nn_message *weights = nn_sub(l->own, "weight_filler"), *biases = nn_sub(l->own, "bias_filler");
     nn_param *p = NULL;
-    if (nn_int(l->own, R, "debug_info")) {
-        nn_say_unused(l, l->own, "debug_info",
-                      "no net is made inside of this layer; use debug_info of the net");
-    }
-    if (x->ndim != 3 || cont->ndim != 2 || cont->shape[0] != x->shape[0] || cont->shape[1] != x->shape[1]) {
-        return nn_layer_fail(
-            l, "bottom", DM_ERR_SHAPE,
-            "needs inputs of 3 dims, steps x samples x numbers, and a sign for each sample of each step");
-    }
-    if (h < 1 || h > INT32_MAX) {
-        return nn_layer_fail(l, "num_output", DM_ERR_FORMAT, "has num_output %lld; it must be at least 1",
-                             (long long)h);
-    }
-    if (nn_int(l->own, R, "expose_hidden")) {
-        return nn_layer_fail(l, "expose_hidden", DM_ERR_UNSUPPORTED,
-                             "has expose_hidden, which is not supported yet");
-    }
-    l->u.dim = (int)h;
-    dm_status status = nn_top_shape(l, 0, 3, (int64_t[]){x->shape[0], x->shape[1], h});
-    status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){4 * h, x->shape[2]}, weights, &p) : status;
+    dm_status status = nn_recurrent_setup(l, 2);
+    const int64_t h = l->u.dim;
+    status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){4 * h, nn_recurrent_width(l, 0)}, weights, &p)
+                             : status;
     status = status == DM_OK ? nn_new_param(l, 1, (int64_t[]){4 * h}, biases, &p) : status;
+    if (status == DM_OK && nn_recurrent_fixed(l)) {
+        status = nn_new_param(l, 2, (int64_t[]){4 * h, nn_recurrent_width(l, 2)}, weights, &p);
+    }
     return status == DM_OK ? nn_new_param(l, 2, (int64_t[]){4 * h, h}, weights, &p) : status;
+}
+
+/* The parameter of the step before. */
+static int recurrent(const nn_layer *l)
+{
+    return l->params - 1;
 }
 
 dm_status nn_lstm_prepare(nn_layer *l)
 {
-    int64_t t = l->bottom[0]->shape[0], n = l->bottom[0]->shape[1], d = l->bottom[0]->shape[2], h = l->u.dim;
-    const int64_t shapes[][3] = {{n, t, d}, {n, t, 4 * h}, {n, t, h},     {n, t, h}, {n, t, h}, {n, t, 1},
-                                 {n, 2, h}, {n, 1, 4 * h}, {n, t, 4 * h}, {n, t, h}, {n, 1, h}, {n, 1, h}};
-    dm_status status = DM_OK;
+    int64_t t = l->bottom[0]->shape[0], n = l->bottom[0]->shape[1], h = l->u.dim;
+    const int64_t shapes[][3] = {{n, t, 4 * h}, {n, t, h},     {n, t, h}, {n, t, h}, {n, t, 1}, {n, 2, h},
+                                 {n, 1, 4 * h}, {n, t, 4 * h}, {n, t, h}, {n, 1, h}, {n, 1, h}};
+    dm_status status = nn_recurrent_prepare(l, X, FIXED);
     for (int i = 0; status == DM_OK && i < NN_COUNT(shapes); i++) {
-        status = nn_scratch(l, i, false, 3, shapes[i]);
+        status = nn_scratch(l, GATES + i, false, 3, shapes[i]);
     }
     status = status == DM_OK ? dm_fill(l->net->session, l->scratch[CELLS], 0) : status;
     return status == DM_OK ? dm_fill(l->net->session, l->scratch[HIDDEN], 0) : status;
@@ -129,8 +121,8 @@ static dm_status step_forward(nn_layer *l, int64_t t)
     dm_status status = views(l, t, &v);
     status = status == DM_OK ? cut(l, t ? HIDDEN : STATE, t ? t - 1 : 0, 0, l->u.dim, &last) : status;
     status = status == DM_OK ? dm_multiply(s, 1, last, v.k, v.before) : status;
-    status = status == DM_OK ? dm_inner_forward(s, l->net->slices, v.before, l->param[2]->data, DM_NO_ARRAY,
-                                                l->scratch[SUM])
+    status = status == DM_OK ? dm_inner_forward(s, l->net->slices, v.before, l->param[recurrent(l)]->data,
+                                                DM_NO_ARRAY, l->scratch[SUM])
                              : status;
     status = status == DM_OK ? dm_axpby(s, 1, l->scratch[SUM], 1, v.all) : status;
     status = status == DM_OK ? dm_sigmoid(s, v.sigmoids, v.sigmoids) : status;
@@ -143,25 +135,27 @@ static dm_status forward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     int64_t steps = l->bottom[0]->shape[0], h = l->u.dim;
-    dm_array from[2], to[2], x, gates, flat;
+    dm_array last[2], to[2], x, gates;
     dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && i < 2; i++) { /* where the last pass ended */
-        status = cut(l, i ? CELLS : HIDDEN, steps - 1, 0, h, &from[i]);
+    for (int i = 0; status == DM_OK && i < 2; i++) {
+        status = cut(l, i ? CELLS : HIDDEN, steps - 1, 0, h, &last[i]);
         status = status == DM_OK ? cut(l, STATE, i, 0, h, &to[i]) : status;
-        status = status == DM_OK ? dm_copy(s, from[i], to[i]) : status;
+        status = status == DM_OK ? nn_recurrent_begin(l, i, last[i], to[i]) : status;
     }
-    status = status == DM_OK ? dm_permute(s, l->bottom[0]->data, swap, l->scratch[X]) : status;
-    status = status == DM_OK ? dm_array_reshape(s, l->scratch[GOES_ON], 2,
-                                                (int64_t[]){l->bottom[0]->shape[1], steps}, &flat)
-                             : status;
-    status = status == DM_OK ? dm_transpose(s, l->bottom[1]->data, flat) : status;
-    status = status == DM_OK ? rows(l, X, l->bottom[0]->shape[2], &x) : status;
+    status = status == DM_OK ? nn_recurrent_read(l, X, GOES_ON) : status;
+    status = status == DM_OK ? rows(l, X, nn_recurrent_width(l, 0), &x) : status;
     status = status == DM_OK ? rows(l, GATES, 4 * h, &gates) : status;
     status = status == DM_OK
                  ? dm_inner_forward(s, l->net->slices, x, l->param[0]->data, l->param[1]->data, gates)
                  : status;
+    if (status == DM_OK && nn_recurrent_fixed(l)) {
+        status = nn_recurrent_add_fixed(l, FIXED, 2, SUM, l->scratch[GATES]);
+    }
     for (int64_t t = 0; status == DM_OK && t < steps; t++) {
         status = step_forward(l, t);
+    }
+    for (int i = 0; status == DM_OK && i < 2; i++) {
+        status = nn_recurrent_end(l, i, last[i]);
     }
     return status == DM_OK ? dm_permute(s, l->scratch[HIDDEN], swap, l->top[0]->data) : status;
 }
@@ -179,7 +173,9 @@ static dm_status step_backward(nn_layer *l, int64_t t)
     status = status == DM_OK ? map(l, &v, "q * k * p * f * (1 - f)", v.df) : status;
     status = status == DM_OK ? map(l, &v, "q * i * (1 - g * g)", v.dg) : status;
     status = status == DM_OK ? map(l, &v, "q * k * f", q) : status;
-    status = status == DM_OK ? dm_inner_backward_data(s, l->net->slices, v.dall, l->param[2]->data, r) : status;
+    status = status == DM_OK
+                 ? dm_inner_backward_data(s, l->net->slices, v.dall, l->param[recurrent(l)]->data, r)
+                 : status;
     return status == DM_OK ? map(l, &v, "r * k", r) : status;
 }
 
@@ -187,7 +183,7 @@ static dm_status backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     int64_t steps = l->bottom[0]->shape[0], h = l->u.dim;
-    double beta = nn_param_beta(l, 0), beta2 = nn_param_beta(l, 2);
+    double beta = nn_param_beta(l, 0), beta2 = nn_param_beta(l, recurrent(l));
     dm_array x, before, gates;
     if (nn_param_beta(l, 1) != beta) {
         return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both");
@@ -198,19 +194,21 @@ static dm_status backward(nn_layer *l)
     for (int64_t t = steps - 1; status == DM_OK && t >= 0; t--) {
         status = step_backward(l, t);
     }
-    status = status == DM_OK ? rows(l, X, l->bottom[0]->shape[2], &x) : status;
+    status = status == DM_OK ? rows(l, X, nn_recurrent_width(l, 0), &x) : status;
     status = status == DM_OK ? rows(l, PREVIOUS, h, &before) : status;
     status = status == DM_OK ? rows(l, GATES_DIFF, 4 * h, &gates) : status;
     status = status == DM_OK
                  ? nn_inner_weights(l, l->net->slices, x, gates, beta, l->param[0]->diff, l->param[1]->diff)
                  : status;
-    status = status == DM_OK
-                 ? nn_inner_weights(l, l->net->slices, before, gates, beta2, l->param[2]->diff, DM_NO_ARRAY)
-                 : status;
+    status = status == DM_OK ? nn_inner_weights(l, l->net->slices, before, gates, beta2,
+                                                l->param[recurrent(l)]->diff, DM_NO_ARRAY)
+                             : status;
+    if (status == DM_OK && nn_recurrent_fixed(l)) {
+        status = nn_recurrent_fixed_down(l, FIXED, 2, SUM, l->scratch[GATES_DIFF]);
+    }
     if (status == DM_OK && l->down[0]) {
-        dm_array down = nn_down(l, 0);
         status = dm_inner_backward_data(s, l->net->slices, gates, l->param[0]->data, x);
-        status = nn_down_done(l, 0, status == DM_OK ? dm_permute(s, l->scratch[X], swap, down) : status);
+        status = status == DM_OK ? nn_recurrent_down(l, X) : status;
     }
     return status;
 }

@@ -2,51 +2,48 @@
  * on. Arrays of its own have the samples first, so that a step moves nothing. */
 #include "layers/layers.h"
 
-enum { X, HIDDEN, PREVIOUS, GOES_ON, STATE, SUM, OUT, OUT_DIFF, HIDDEN_DIFF, CARRY };
+enum { X, HIDDEN, PREVIOUS, GOES_ON, STATE, SUM, OUT, OUT_DIFF, HIDDEN_DIFF, CARRY, FIXED };
 
 static const int swap[] = {1, 0, 2};
 
+/* Parameters as in Caffe: of the inputs, their bias, of the fixed input if there is one, of the step before, of
+ * the outputs, their bias. */
 dm_status nn_rnn_setup(nn_layer *l)
 {
-    static const char R[] = "RecurrentParameter";
-    const nn_blob *x = l->bottom[0], *cont = l->bottom[1];
-    int64_t h = nn_int(l->own, R, "num_output");
     const nn_message *weights = nn_sub(l->own, "weight_filler"), *biases = nn_sub(l->own, "bias_filler");
     nn_param *p = NULL;
-    if (nn_int(l->own, R, "debug_info")) {
-        nn_say_unused(l, l->own, "debug_info",
-                      "no net is made inside of this layer; use debug_info of the net");
-    }
-    if (x->ndim != 3 || cont->ndim != 2 || cont->shape[0] != x->shape[0] || cont->shape[1] != x->shape[1]) {
-        return nn_layer_fail(
-            l, "bottom", DM_ERR_SHAPE,
-            "needs inputs of 3 dims, steps x samples x numbers, and a sign for each sample of each step");
-    }
-    if (h < 1 || h > INT32_MAX) {
-        return nn_layer_fail(l, "num_output", DM_ERR_FORMAT, "has num_output %lld; it must be at least 1",
-                             (long long)h);
-    }
-    if (nn_int(l->own, R, "expose_hidden")) {
-        return nn_layer_fail(l, "expose_hidden", DM_ERR_UNSUPPORTED,
-                             "has expose_hidden, which is not supported yet");
-    }
-    l->u.dim = (int)h;
-    dm_status status = nn_top_shape(l, 0, 3, (int64_t[]){x->shape[0], x->shape[1], h});
-    status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){h, x->shape[2]}, weights, &p) : status;
+    dm_status status = nn_recurrent_setup(l, 1);
+    const int64_t h = l->u.dim;
+    status =
+        status == DM_OK ? nn_new_param(l, 2, (int64_t[]){h, nn_recurrent_width(l, 0)}, weights, &p) : status;
     status = status == DM_OK ? nn_new_param(l, 1, (int64_t[]){h}, biases, &p) : status;
+    if (status == DM_OK && nn_recurrent_fixed(l)) {
+        status = nn_new_param(l, 2, (int64_t[]){h, nn_recurrent_width(l, 2)}, weights, &p);
+    }
     status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){h, h}, weights, &p) : status;
     status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){h, h}, weights, &p) : status;
     return status == DM_OK ? nn_new_param(l, 1, (int64_t[]){h}, biases, &p) : status;
 }
 
+/* The parameters of the step before, and of the outputs. */
+static int recurrent(const nn_layer *l)
+{
+    return l->params - 3;
+}
+
+static int output(const nn_layer *l)
+{
+    return l->params - 2;
+}
+
 dm_status nn_rnn_prepare(nn_layer *l)
 {
-    int64_t t = l->bottom[0]->shape[0], n = l->bottom[0]->shape[1], d = l->bottom[0]->shape[2], h = l->u.dim;
-    const int64_t shapes[][3] = {{n, t, d}, {n, t, h}, {n, t, h}, {n, t, 1}, {n, 1, h},
-                                 {n, 1, h}, {n, t, h}, {n, t, h}, {n, t, h}, {n, 1, h}};
-    dm_status status = DM_OK;
+    int64_t t = l->bottom[0]->shape[0], n = l->bottom[0]->shape[1], h = l->u.dim;
+    const int64_t shapes[][3] = {{n, t, h}, {n, t, h}, {n, t, 1}, {n, 1, h}, {n, 1, h},
+                                 {n, t, h}, {n, t, h}, {n, t, h}, {n, 1, h}};
+    dm_status status = nn_recurrent_prepare(l, X, FIXED);
     for (int i = 0; status == DM_OK && i < NN_COUNT(shapes); i++) {
-        status = nn_scratch(l, i, false, 3, shapes[i]);
+        status = nn_scratch(l, HIDDEN + i, false, 3, shapes[i]);
     }
     return status == DM_OK ? dm_fill(l->net->session, l->scratch[HIDDEN], 0) : status;
 }
@@ -74,9 +71,9 @@ static dm_status step_forward(nn_layer *l, int64_t t)
     status = status == DM_OK ? cut(l, PREVIOUS, t, h, &before) : status;
     status = status == DM_OK ? cut(l, GOES_ON, t, 1, &goes_on) : status;
     status = status == DM_OK ? dm_multiply(s, 1, last, goes_on, before) : status;
-    status = status == DM_OK
-                 ? dm_inner_forward(s, l->net->slices, before, l->param[2]->data, DM_NO_ARRAY, l->scratch[SUM])
-                 : status;
+    status = status == DM_OK ? dm_inner_forward(s, l->net->slices, before, l->param[recurrent(l)]->data,
+                                                DM_NO_ARRAY, l->scratch[SUM])
+                             : status;
     dm_map_arg args[] = {DM_ARG("a", now), DM_ARG("b", l->scratch[SUM])};
     return status == DM_OK ? dm_map(s, "tanh(a + b)", 2, args, now) : status;
 }
@@ -85,24 +82,26 @@ static dm_status forward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     const int64_t *x = l->bottom[0]->shape, h = l->u.dim;
-    dm_array last, in, hidden, out, flat;
-    dm_status status = cut(l, HIDDEN, x[0] - 1, h, &last); /* where the last pass ended */
-    status = status == DM_OK ? dm_copy(s, last, l->scratch[STATE]) : status;
-    status = status == DM_OK ? dm_permute(s, l->bottom[0]->data, swap, l->scratch[X]) : status;
-    status =
-        status == DM_OK ? dm_array_reshape(s, l->scratch[GOES_ON], 2, (int64_t[]){x[1], x[0]}, &flat) : status;
-    status = status == DM_OK ? dm_transpose(s, l->bottom[1]->data, flat) : status;
-    status = status == DM_OK ? rows(l, X, x[2], &in) : status;
+    const int o = output(l);
+    dm_array last, in, hidden, out;
+    dm_status status = cut(l, HIDDEN, x[0] - 1, h, &last);
+    status = status == DM_OK ? nn_recurrent_begin(l, 0, last, l->scratch[STATE]) : status;
+    status = status == DM_OK ? nn_recurrent_read(l, X, GOES_ON) : status;
+    status = status == DM_OK ? rows(l, X, nn_recurrent_width(l, 0), &in) : status;
     status = status == DM_OK ? rows(l, HIDDEN, h, &hidden) : status;
     status = status == DM_OK ? rows(l, OUT, h, &out) : status;
     status = status == DM_OK
                  ? dm_inner_forward(s, l->net->slices, in, l->param[0]->data, l->param[1]->data, hidden)
                  : status;
+    if (status == DM_OK && nn_recurrent_fixed(l)) {
+        status = nn_recurrent_add_fixed(l, FIXED, 2, SUM, l->scratch[HIDDEN]);
+    }
     for (int64_t t = 0; status == DM_OK && t < x[0]; t++) {
         status = step_forward(l, t);
     }
+    status = status == DM_OK ? nn_recurrent_end(l, 0, last) : status;
     status = status == DM_OK
-                 ? dm_inner_forward(s, l->net->slices, hidden, l->param[3]->data, l->param[4]->data, out)
+                 ? dm_inner_forward(s, l->net->slices, hidden, l->param[o]->data, l->param[o + 1]->data, out)
                  : status;
     status = status == DM_OK ? dm_tanh(s, out, out) : status;
     return status == DM_OK ? dm_permute(s, l->scratch[OUT], swap, l->top[0]->data) : status;
@@ -118,8 +117,9 @@ static dm_status step_backward(nn_layer *l, int64_t t)
     status = status == DM_OK ? cut(l, GOES_ON, t, 1, &goes_on) : status;
     dm_map_arg args[] = {DM_ARG("d", diff), DM_ARG("r", carry), DM_ARG("h", hidden)};
     status = status == DM_OK ? dm_map(s, "(d + r) * (1 - h * h)", 3, args, diff) : status;
-    status =
-        status == DM_OK ? dm_inner_backward_data(s, l->net->slices, diff, l->param[2]->data, carry) : status;
+    status = status == DM_OK
+                 ? dm_inner_backward_data(s, l->net->slices, diff, l->param[recurrent(l)]->data, carry)
+                 : status;
     return status == DM_OK ? dm_multiply(s, 1, carry, goes_on, carry) : status;
 }
 
@@ -142,23 +142,26 @@ static dm_status backward(nn_layer *l)
     dm_status status = dm_permute(s, l->top[0]->diff, swap, l->scratch[OUT_DIFF]);
     dm_map_arg args[] = {DM_ARG("d", l->scratch[OUT_DIFF]), DM_ARG("o", l->scratch[OUT])};
     status = status == DM_OK ? dm_map(s, "d * (1 - o * o)", 2, args, l->scratch[OUT_DIFF]) : status;
-    status = status == DM_OK ? rows(l, X, x[2], &in) : status;
+    status = status == DM_OK ? rows(l, X, nn_recurrent_width(l, 0), &in) : status;
     status = status == DM_OK ? rows(l, HIDDEN, h, &hidden) : status;
     status = status == DM_OK ? rows(l, PREVIOUS, h, &before) : status;
     status = status == DM_OK ? rows(l, OUT_DIFF, h, &out) : status;
     status = status == DM_OK ? rows(l, HIDDEN_DIFF, h, &diff) : status;
-    status = status == DM_OK ? weights(l, hidden, out, 3, 4) : status;
-    status = status == DM_OK ? dm_inner_backward_data(s, l->net->slices, out, l->param[3]->data, diff) : status;
+    status = status == DM_OK ? weights(l, hidden, out, output(l), output(l) + 1) : status;
+    status = status == DM_OK ? dm_inner_backward_data(s, l->net->slices, out, l->param[output(l)]->data, diff)
+                             : status;
     status = status == DM_OK ? dm_fill(s, l->scratch[CARRY], 0) : status;
     for (int64_t t = x[0] - 1; status == DM_OK && t >= 0; t--) {
         status = step_backward(l, t);
     }
     status = status == DM_OK ? weights(l, in, diff, 0, 1) : status;
-    status = status == DM_OK ? weights(l, before, diff, 2, -1) : status;
+    status = status == DM_OK ? weights(l, before, diff, recurrent(l), -1) : status;
+    if (status == DM_OK && nn_recurrent_fixed(l)) {
+        status = nn_recurrent_fixed_down(l, FIXED, 2, SUM, l->scratch[HIDDEN_DIFF]);
+    }
     if (status == DM_OK && l->down[0]) {
-        dm_array down = nn_down(l, 0);
         status = dm_inner_backward_data(s, l->net->slices, diff, l->param[0]->data, in);
-        status = nn_down_done(l, 0, status == DM_OK ? dm_permute(s, l->scratch[X], swap, down) : status);
+        status = status == DM_OK ? nn_recurrent_down(l, X) : status;
     }
     return status;
 }

@@ -241,7 +241,7 @@ dm_status dm_layer_add_param(dm_layer *l, int ndim, const int64_t *shape, double
 {
     nn_param *p = NULL;
     if (!is_users(l) || ndim < 1 || ndim > DM_MAX_DIMS || !shape || l->params == NN_MAX_PARAMS) {
-        return refuse("dm_layer_add_param", "there may be 5 parameters of 1 to 8 dims");
+        return refuse("dm_layer_add_param", "there may be 6 parameters of 1 to 8 dims");
     }
     dm_status status = nn_new_param(l, ndim, shape, NULL, &p);
     if (status == DM_OK && p->owner == l) {

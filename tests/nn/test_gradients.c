@@ -46,6 +46,19 @@ static const struct {
             "layer { name: 'l' type: 'RNN' bottom: ['data', 'cont'] top: 'l' recurrent_param { num_output: 2 "
             "weight_filler { type: "
             "'gaussian' std: 0.7 } } }\n" IP("ip", "l", "4") LOSS("ip")},
+    {"LSTM and RNN with a fixed input, states that are given",
+     "layer { name: 'in' type: 'Input' top: 'data' top: 'cont' top: 'label' top: 'f' top: 's' input_param { "
+     "shape { dim: "
+     "[4, 2, 5] } shape { dim: [4, 2] } shape { dim: 4 } shape { dim: [2, 3] } shape { dim: [1, 2, 2] } } }\n"
+     "layer { name: 'e' type: 'InnerProduct' bottom: 'f' top: 'e' inner_product_param { num_output: 3 "
+     "weight_filler { "
+     "type: 'xavier' } } }\n"
+     "layer { name: 'l' type: 'LSTM' bottom: ['data', 'cont', 'e', 's', 's'] top: ['l', 'h', 'c'] "
+     "recurrent_param { "
+     "num_output: 2 expose_hidden: true weight_filler { type: 'gaussian' std: 0.7 } } }\n"
+     "layer { name: 'r' type: 'RNN' bottom: ['l', 'cont', 'e'] top: 'r' recurrent_param { num_output: 2 "
+     "weight_filler { "
+     "type: 'gaussian' std: 0.7 } } }\n" IP("ip", "r", "4") LOSS("ip")},
 #ifdef NN_HAVE_LMDB
     {"records", "layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: 'records' "
                 "batch_size: 7 backend: LMDB } "
