@@ -49,7 +49,7 @@ dm_status nn_batch_norm_prepare(nn_layer *l)
     return status == DM_OK ? dm_array_reshape(s, l->scratch[PLACES], 2, places, &l->scratch[MATRIX]) : status;
 }
 
-static dm_array wide(const nn_layer *l, int i)
+static dm_array broad(const nn_layer *l, int i)
 {
     return l->scratch[WIDE + i].id ? l->scratch[WIDE + i] : l->scratch[i];
 }
@@ -57,9 +57,9 @@ static dm_array wide(const nn_layer *l, int i)
 static dm_status map(nn_layer *l, const char *text, dm_array out)
 {
     const dm_map_arg all[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("y", l->top[0]->data),
-                              DM_ARG("d", l->top[0]->diff),    DM_ARG("m", wide(l, 0)),
-                              DM_ARG("v", wide(l, 1)),         DM_ARG("g", wide(l, 2)),
-                              DM_ARG("h", wide(l, 3)),         DM_NUMBER("e", l->extra[2])};
+                              DM_ARG("d", l->top[0]->diff),    DM_ARG("m", broad(l, 0)),
+                              DM_ARG("v", broad(l, 1)),         DM_ARG("g", broad(l, 2)),
+                              DM_ARG("h", broad(l, 3)),         DM_NUMBER("e", l->extra[2])};
     return nn_map(l->net->session, text, NN_COUNT(all), all, out);
 }
 
