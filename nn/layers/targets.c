@@ -5,7 +5,7 @@
 
 static const char L[] = "LossParameter";
 
-/* Targets have the shape of the scores. */
+/* Both bottoms have one shape. */
 static dm_status same_shape(const nn_layer *l)
 {
     const nn_blob *a = l->bottom[0], *b = l->bottom[1];
@@ -16,7 +16,65 @@ static dm_status same_shape(const nn_layer *l)
     return DM_OK;
 }
 
-/* --- SigmoidCrossEntropyLoss: divided by the samples, unless loss_param says otherwise. */
+/* --- SigmoidCrossEntropyLoss: divided by the samples, unless loss_param says otherwise. Targets may have other
+ * dims than the scores, and are taken in Caffe's order then. Scratch: they in that order, where they lie in
+ * another; a view of them in the shape of the scores; and that in the order of the scores. */
+enum { ORDERED, SHAPED, TURNED };
+
+static bool shapes_differ(const nn_layer *l)
+{
+    const nn_blob *a = l->bottom[0], *b = l->bottom[1];
+    return a->ndim != b->ndim || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) != 0;
+}
+
+static dm_status as_many(const nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0], *t = l->bottom[1];
+    if (x->ndim < 1 || t->ndim < 1 || x->shape[0] != t->shape[0] || x->count != t->count) {
+        return nn_layer_fail(
+            l, "bottom", DM_ERR_SHAPE,
+            "reads %lld samples with %lld scores '%s', but %lld samples with %lld targets '%s'",
+            (long long)(x->ndim ? x->shape[0] : 1), (long long)x->count, x->name,
+            (long long)(t->ndim ? t->shape[0] : 1), (long long)t->count, t->name);
+    }
+    return DM_OK;
+}
+
+dm_status nn_sigmoid_loss_prepare(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0], *t = l->bottom[1];
+    dm_array ordered = t->data;
+    dm_status status = DM_OK;
+    if (!shapes_differ(l)) {
+        return DM_OK;
+    }
+    if (t->image) {
+        status = nn_scratch(l, ORDERED, false, t->ndim, t->shape);
+        ordered = l->scratch[ORDERED];
+    }
+    status = status == DM_OK
+                 ? dm_array_reshape(l->net->session, ordered, x->ndim, x->shape, &l->scratch[SHAPED])
+                 : status;
+    return status == DM_OK && x->image ? nn_scratch(l, TURNED, true, x->ndim, x->shape) : status;
+}
+
+static dm_array targets(const nn_layer *l)
+{
+    dm_array turned = l->scratch[TURNED], shaped = l->scratch[SHAPED];
+    return turned.id ? turned : shaped.id ? shaped : l->bottom[1]->data;
+}
+
+static dm_status take_targets(nn_layer *l)
+{
+    static const int to_caffe[] = {0, 3, 1, 2}, from_caffe[] = {0, 2, 3, 1};
+    dm_session *s = l->net->session;
+    dm_status status =
+        l->scratch[ORDERED].id ? dm_permute(s, l->bottom[1]->data, to_caffe, l->scratch[ORDERED]) : DM_OK;
+    return status == DM_OK && l->scratch[TURNED].id
+               ? dm_permute(s, l->scratch[SHAPED], from_caffe, l->scratch[TURNED])
+               : status;
+}
+
 dm_status nn_sigmoid_loss_setup(nn_layer *l)
 {
     dm_loss *loss = &l->u.loss;
@@ -27,14 +85,16 @@ dm_status nn_sigmoid_loss_setup(nn_layer *l)
     loss->ignore_label = (int)nn_int(m, L, "ignore_label");
     loss->normalize = nn_normalization(l, DM_NORMALIZE_SAMPLES);
     nn_use(l->own, "engine");
-    dm_status status = same_shape(l);
+    dm_status status = as_many(l);
     return status == DM_OK ? nn_top_number(l, 0) : status;
 }
 
 dm_status nn_sigmoid_loss_forward(nn_layer *l)
 {
-    return dm_sigmoid_loss(l->net->session, &l->u.loss, l->bottom[0]->data, l->bottom[1]->data,
-                           l->top[0]->data);
+    dm_status status = take_targets(l);
+    return status == DM_OK
+               ? dm_sigmoid_loss(l->net->session, &l->u.loss, l->bottom[0]->data, targets(l), l->top[0]->data)
+               : status;
 }
 
 dm_status nn_sigmoid_loss_backward(nn_layer *l)
@@ -44,8 +104,8 @@ dm_status nn_sigmoid_loss_backward(nn_layer *l)
     }
     dm_array down = nn_down(l, 0);
     return nn_down_done(l, 0,
-                        dm_sigmoid_loss_backward(l->net->session, &l->u.loss, l->bottom[0]->data,
-                                                 l->bottom[1]->data, l->top[0]->loss_weight, down));
+                        dm_sigmoid_loss_backward(l->net->session, &l->u.loss, l->bottom[0]->data, targets(l),
+                                                 l->top[0]->loss_weight, down));
 }
 
 /* --- EuclideanLoss: both bottoms get gradients. */

@@ -137,26 +137,41 @@ static void test_scores(void **state)
     }
 }
 
-/* --- SigmoidCrossEntropyLoss of any dims: divided by the samples */
+/* --- SigmoidCrossEntropyLoss of any dims, and targets of others: divided by the samples */
 static void test_sigmoid_loss(void **state)
 {
-    static const shape shapes[] = {{1, {7}}, {3, {7, 3, 5}}, {5, {7, 2, 3, 2, 2}}};
+    static const struct {
+        shape x, targets;
+    } cases[] = {
+        {{1, {7}}, {1, {7}}},
+        {{3, {7, 3, 5}}, {3, {7, 3, 5}}},
+        {{5, {7, 2, 3, 2, 2}}, {5, {7, 2, 3, 2, 2}}},
+        {{2, {7, 6}}, {4, {7, 6, 1, 1}}},
+        {{2, {7, 12}}, {4, {7, 3, 2, 2}}},
+        {{4, {7, 3, 2, 2}}, {2, {7, 12}}},
+        {{4, {7, 3, 2, 2}}, {4, {7, 2, 3, 2}}},
+        {{3, {7, 3, 4}}, {3, {7, 4, 3}}},
+        {{1, {7}}, {2, {7, 1}}},
+    };
     (void)state;
-    for (int i = 0; i < COUNT(shapes); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
+        const shape *s = &cases[i].x;
+        char what[256], a[96], b[96];
         double loss = 0;
+        snprintf(what, sizeof what, "sigmoid loss of [%s] and [%s]", dims(s, a), dims(&cases[i].targets, b));
         dm_net *net =
             open_net("",
                      "layer { name: 'loss' type: 'SigmoidCrossEntropyLoss' bottom: ['x', 'w'] top: 'loss' "
                      "propagate_down: [true, false] }\n",
-                     &shapes[i], &shapes[i], DM_PHASE_TRAIN);
-        for (int64_t k = 0; k < elements(&shapes[i]); k++) {
-            const double s = 1 / (1 + exp(-(double)x[k])), t = (double)w[k];
-            loss -= (t * log(s) + (1 - t) * log(1 - s)) / 7;
-            dx[k] = (s - t) / 7;
+                     s, &cases[i].targets, DM_PHASE_TRAIN);
+        for (int64_t k = 0; k < elements(s); k++) {
+            const double p = 1 / (1 + exp(-(double)x[k])), t = (double)w[k];
+            loss -= (t * log(p) + (1 - t) * log(1 - p)) / 7;
+            dx[k] = (p - t) / 7;
         }
         run(net);
-        expect_values(net, "sigmoid loss", "loss", &loss, 1);
-        expect_diff(net, "sigmoid loss", "x", &shapes[i], dx);
+        expect_values(net, what, "loss", &loss, 1);
+        expect_diff(net, what, "x", s, dx);
         CHECK(dm_net_close(net));
     }
 }
@@ -626,6 +641,10 @@ static void test_refusals(void **state)
         {"7, 3, 5", "35", "type: 'Accuracy' bottom: ['x', 'l']", DM_ERR_SHAPE, "reads 35 labels 'l'"},
         {"7, 3, 5", "7, 5", "type: 'Accuracy' bottom: ['x', 'l'] accuracy_param { top_k: 4 }", DM_ERR_FORMAT,
          "has top_k 4, but there are 3 scores"},
+        {"7, 3, 5", "7, 3, 4", "type: 'SigmoidCrossEntropyLoss' bottom: ['x', 'l']", DM_ERR_SHAPE,
+         "reads 7 samples with 105 scores 'x', but 7 samples with 84 targets 'l'"},
+        {"7, 3", "3, 7", "type: 'SigmoidCrossEntropyLoss' bottom: ['x', 'l']", DM_ERR_SHAPE,
+         "but 3 samples with 21 targets"},
         {"7", "7", "type: 'BatchNorm' bottom: 'x'", DM_ERR_SHAPE, "reads 'x', which has no channels"},
         {"7", "7", "type: 'MVN' bottom: 'x'", DM_ERR_SHAPE, "reads 'x', which has no channels"},
         {"7, 3, 5", "7", "type: 'Scale' bottom: 'x' scale_param { axis: 0 num_axes: 2 }", DM_ERR_UNSUPPORTED,
