@@ -162,10 +162,16 @@ static bool find_accuracy(const dm_net *net, const char **scores, const char **l
     return false;
 }
 
-enum { BATCHES = 20, MOST_CLASSES = 100 };
+/* All classes up to MOST_CLASSES; of more, the SHOWN that are confused most often, and the others together. */
+enum { BATCHES = 20, MOST_CLASSES = 100, SHOWN = 20 };
 
-static dm_status count_confusions(dm_net *net, const char *scores, const char *labels, int64_t n,
-                                  int64_t classes, int64_t *out)
+typedef struct answer {
+    int64_t label, best;
+} answer;
+
+/* What the net says of the samples of some batches. *count: of those whose label is a class. */
+static dm_status read_answers(dm_net *net, const char *scores, const char *labels, int64_t n, int64_t classes,
+                              answer *out, int64_t *count)
 {
     float *x = malloc((size_t)(n * classes) * sizeof *x), *y = malloc((size_t)n * sizeof *y);
     dm_status status = x && y ? DM_OK : dm_error_set(DM_ERR_NOMEM, "no memory");
@@ -174,12 +180,12 @@ static dm_status count_confusions(dm_net *net, const char *scores, const char *l
         status = status == DM_OK ? dm_net_read(net, scores, x) : status;
         status = status == DM_OK ? dm_net_read(net, labels, y) : status;
         for (int64_t i = 0; status == DM_OK && i < n; i++) {
-            int64_t best = 0, truth = y[i] >= 0 && y[i] < (float)classes ? (int64_t)y[i] : -1;
+            int64_t best = 0;
             for (int64_t c = 1; c < classes; c++) {
                 best = x[i * classes + c] > x[i * classes + best] ? c : best;
             }
-            if (truth >= 0) {
-                out[truth * classes + best]++;
+            if (y[i] >= 0 && y[i] < (float)classes) {
+                out[(*count)++] = (answer){(int64_t)y[i], best};
             }
         }
     }
@@ -188,30 +194,66 @@ static dm_status count_confusions(dm_net *net, const char *scores, const char *l
     return status;
 }
 
-static void put_matrix(FILE *to, int64_t classes, const int64_t *counts)
+/* Chooses the classes that the matrix shows: shown[i] is the class of row i, and row[c] the row of class c, for
+ * those left out *rows, the row of the others. of[c] becomes how often c was confused: as label or as answer.
+ */
+static void choose_classes(const answer *a, int64_t count, int64_t classes, int64_t *of, int64_t *row,
+                           int64_t *shown, int64_t *rows)
 {
-    int64_t right = 0, all = 0;
-    for (int64_t k = 0; k < classes * classes; k++) {
-        all += counts[k];
-        right += k / classes == k % classes ? counts[k] : 0;
+    for (int64_t i = 0; i < count; i++) {
+        of[a[i].label] += a[i].label != a[i].best;
+        of[a[i].best] += a[i].label != a[i].best;
     }
-    fprintf(to,
-            "<h2>Confusion matrix</h2><p>%lld of %lld right. Rows: labels; columns: the net's "
-            "answers.</p><table class='matrix'><tr><th>",
-            (long long)right, (long long)all);
+    for (int64_t c = 0; classes <= MOST_CLASSES && c < classes; c++) {
+        shown[(*rows)++] = c;
+    }
+    while (classes > MOST_CLASSES && *rows < SHOWN) {
+        int64_t most = -1;
+        for (int64_t c = 0; c < classes; c++) {
+            most = of[c] > 0 && row[c] == 0 && (most < 0 || of[c] > of[most]) ? c : most;
+        }
+        if (most < 0) {
+            break;
+        }
+        row[most] = 1; /* taken */
+        shown[(*rows)++] = most;
+    }
     for (int64_t c = 0; c < classes; c++) {
-        fprintf(to, "<th>%lld", (long long)c);
+        row[c] = *rows;
+    }
+    for (int64_t i = 0; i < *rows; i++) {
+        row[shown[i]] = i;
+    }
+}
+
+static void put_class(FILE *to, const int64_t *shown, int64_t rows, int64_t i)
+{
+    if (i < rows) {
+        fprintf(to, "<th>%lld", (long long)shown[i]);
+    } else {
+        fputs("<th>others", to);
+    }
+}
+
+/* side: rows, and one more for the others. */
+static void put_matrix(FILE *to, const int64_t *shown, int64_t rows, int64_t side, const int64_t *counts)
+{
+    fputs("<table class='matrix'><tr><th>", to);
+    for (int64_t c = 0; c < side; c++) {
+        put_class(to, shown, rows, c);
     }
     fputs("</tr>\n", to);
-    for (int64_t r = 0; r < classes; r++) {
+    for (int64_t r = 0; r < side; r++) {
         int64_t sum = 0;
-        fprintf(to, "<tr><th>%lld", (long long)r);
-        for (int64_t c = 0; c < classes; c++) {
-            sum += counts[r * classes + c];
+        fputs("<tr>", to);
+        put_class(to, shown, rows, r);
+        for (int64_t c = 0; c < side; c++) {
+            sum += counts[r * side + c];
         }
-        for (int64_t c = 0; c < classes; c++) {
-            int64_t n = counts[r * classes + c];
-            double part = sum ? (double)n / (double)sum : 0;
+        for (int64_t c = 0; c < side; c++) {
+            int64_t n = counts[r * side + c];
+            bool mixed = r == rows && c == rows; /* right and wrong together */
+            double part = sum && !mixed ? (double)n / (double)sum : 0;
             fprintf(to, "<td class='n' style='background:rgba(%s,%.3f)'>%lld",
                     r == c ? "40,140,70" : "200,60,40", sqrt(part) * 0.8, (long long)n);
         }
@@ -220,11 +262,43 @@ static void put_matrix(FILE *to, int64_t classes, const int64_t *counts)
     fputs("</table>\n", to);
 }
 
+static dm_status put_answers(FILE *to, const answer *a, int64_t count, int64_t classes)
+{
+    const int64_t most = DMI_MAX(MOST_CLASSES, SHOWN) + 1;
+    int64_t *of = calloc((size_t)classes, sizeof *of), *row = calloc((size_t)classes, sizeof *row);
+    int64_t *counts = calloc((size_t)(most * most), sizeof *counts);
+    int64_t shown[DMI_MAX(MOST_CLASSES, SHOWN)], rows = 0, right = 0;
+    bool well = of && row && counts;
+    if (well) {
+        choose_classes(a, count, classes, of, row, shown, &rows);
+        const int64_t side = rows + (rows < classes);
+        for (int64_t i = 0; i < count; i++) {
+            right += a[i].label == a[i].best;
+            counts[row[a[i].label] * side + row[a[i].best]]++;
+        }
+        fprintf(to, "<p>%lld of %lld right. Rows: labels; columns: the net's answers.", (long long)right,
+                (long long)count);
+        if (rows < classes) {
+            fprintf(to,
+                    " The net has %lld classes, too many for the whole matrix: these are the %lld that were "
+                    "confused most often, as label or as answer. %lld are left out: the row and the column "
+                    "&quot;others&quot;.",
+                    (long long)classes, (long long)rows, (long long)(classes - rows));
+        }
+        fputs("</p>", to);
+        put_matrix(to, shown, rows, side, counts);
+    }
+    free(of);
+    free(row);
+    free(counts);
+    return well ? DM_OK : dm_error_set(DM_ERR_NOMEM, "no memory");
+}
+
 static dm_status put_confusion(FILE *to, dm_net *net)
 {
     const char *scores = NULL, *labels = NULL;
     int ndim = 0, label_dims = 0;
-    int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1;
+    int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1, count = 0;
     if (!net || !find_accuracy(net, &scores, &labels)) {
         return DM_OK;
     }
@@ -233,16 +307,19 @@ static dm_status put_confusion(FILE *to, dm_net *net)
     for (int d = 1; status == DM_OK && d < ndim; d++) {
         classes *= shape[d];
     }
-    if (status != DM_OK || label_dims != 1 || classes < 2 || classes > MOST_CLASSES) {
+    if (status != DM_OK) {
         return status;
     }
-    int64_t *counts = calloc((size_t)(classes * classes), sizeof *counts);
-    status = counts ? count_confusions(net, scores, labels, shape[0], classes, counts)
-                    : dm_error_set(DM_ERR_NOMEM, "no memory");
-    if (status == DM_OK) {
-        put_matrix(to, classes, counts);
+    fputs("<h2>Confusion matrix</h2>", to);
+    if (label_dims != 1 || classes < 2) {
+        fputs("<p>Left out: it is made of nets with one label a sample and two classes or more.</p>\n", to);
+        return DM_OK;
     }
-    free(counts);
+    answer *answers = malloc((size_t)(shape[0] * BATCHES) * sizeof *answers);
+    status = answers ? read_answers(net, scores, labels, shape[0], classes, answers, &count)
+                     : dm_error_set(DM_ERR_NOMEM, "no memory");
+    status = status == DM_OK ? put_answers(to, answers, count, classes) : status;
+    free(answers);
     return status;
 }
 

@@ -80,6 +80,42 @@ assert [name for name, *_ in layers] == ["d", "c", "ip", "loss"], layers
 sent = re.findall(r"<tr><td class='n'>(\d)<td class='n'>([\d.]+)", page)
 assert [w for w, _ in sent] == ["0", "1"] and all(float(m) > 0 for _, m in sent), sent
 
+# --- of many classes the matrix has those that are confused most, and the others together
+MANY = 300
+pathlib.Path("many.prototxt").write_text(pathlib.Path("net.prototxt").read_text().replace("num_output: 3", f"num_output: {MANY}"))
+pathlib.Path("many_solver.prototxt").write_text(pathlib.Path("solver.prototxt").read_text().replace("net.prototxt", "many.prototxt").replace(
+    "max_iter: 40", "max_iter: 0").replace("snapshot: 20 ", "").replace("'run'", "'many'"))
+subprocess.run([TOOL, "train", "--solver", "many_solver.prototxt", "-w", "2", "--report", "many.html"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run([TOOL, "extract", "--model", "many.prototxt", "--weights", "many_iter_0.caffemodel", "-b", "ip,y", "-n", "20", "-w", "2"], check=True,
+               stdout=subprocess.DEVNULL)
+answers, truth = np.load("ip.npy").reshape(-1, MANY).argmax(1), np.load("y.npy").astype(int).ravel()
+wrong = answers != truth
+confused = np.bincount(truth[wrong], minlength=MANY) + np.bincount(answers[wrong], minlength=MANY)
+order = [int(c) for c in np.argsort(-confused, kind="stable")[:20] if confused[c]]
+page = pathlib.Path("many.html").read_text()
+assert f"The net has {MANY} classes, too many" in page and f"these are the {len(order)} that" in page, page[:2000]
+assert f"{MANY - len(order)} are left out" in page and f"<p>{(~wrong).sum()} of 320 right." in page
+matrix = re.search(r"<table class='matrix'>(.*?)</table>", page, re.S).group(1)
+heads = re.findall(r"<th>(\w+)", matrix)
+assert heads == [*map(str, order), "others"] * 2, (heads, order)
+row = np.full(MANY, len(order))
+row[order] = range(len(order))
+expected = np.zeros((len(order) + 1, len(order) + 1), int)
+np.add.at(expected, (row[truth], row[answers]), 1)
+counts = np.array([int(v) for v in re.findall(r"<td class='n'[^>]*>(\d+)", matrix)]).reshape(expected.shape)
+assert (counts == expected).all() and expected.sum() == 320, (counts, expected)
+
+# --- labels of places have no matrix, and the report says so
+text = pathlib.Path("net.prototxt").read_text().replace("bottom: 'ip' bottom: 'y' top: 'acc'", "bottom: 'p' bottom: 'q' top: 'acc'")
+text += "".join(f"layer {{ name: '{n}' type: 'DummyData' top: '{n}' include {{ phase: TEST }} dummy_data_param {{ shape {{ dim: 4 dim: {c} dim: 2 dim: 2 }} }} }}\n"
+                for n, c in (("p", 3), ("q", 1)))
+lines = text.splitlines(keepends=True)
+pathlib.Path("places.prototxt").write_text("".join(sorted(lines, key=lambda line: "'acc'" in line)))
+pathlib.Path("places_solver.prototxt").write_text(pathlib.Path("many_solver.prototxt").read_text().replace("many", "places"))
+subprocess.run([TOOL, "train", "--solver", "places_solver.prototxt", "-w", "2", "--report", "places.html"], check=True, stdout=subprocess.DEVNULL)
+page = pathlib.Path("places.html").read_text()
+assert "<h2>Confusion matrix</h2><p>Left out: " in page and "class='matrix'" not in page
+
 # --- a terminal has a bar
 parent, child = pty.openpty()
 run = subprocess.Popen([*COMMAND[:-4], "--max-iter", "400"], stdout=subprocess.DEVNULL, stderr=child)
