@@ -5,6 +5,7 @@
 #include "launch/launch.h"
 
 #include <argp.h>
+#include <dmath/nn.h>
 #include <stdio.h>
 
 enum { TOOL_FAILED = 1, TOOL_USAGE = 2 }; /* exit statuses beside 0 */
@@ -59,6 +60,8 @@ dm_status tool_open(const tool_common *common, int run_number, dm_session **out)
  * that many sessions, and end in here; rank 0 opens as many, and then calls tool_series_end. */
 dm_status tool_series_begin(const tool_common *common, int sessions);
 void tool_series_end(void);
+/* TOOL_USAGE, for a command that has no lines of JSON, with a message that says so. */
+int tool_no_json(const char *command);
 /* Ends the session; prints the failure that `status` stands for, or that of ending. 0 or TOOL_FAILED. */
 int tool_close(dm_session *session, dm_status status);
 void tool_complain(dm_status status);               /* to stderr, with its text; nothing for DM_OK */
@@ -109,8 +112,12 @@ void tool_progress(const char *what, int64_t done, int64_t total);
  * for the time. output: the beginning of what it wrote, stderr included. */
 int tool_run_program(const char *const *argv, int seconds, char *output, size_t room);
 
-/* --- dmath_train.c: a dm_log_function that prints lines */
+/* --- dmath_train.c: a dm_log_function that prints lines; context: the tool_common, for with --json they go to
+ * stderr */
 void tool_net_log(void *context, const char *line);
+/* --- dmath_net.c: weights of files with commas between their names, one after the other, as Caffe's --weights.
+ * DM_ERR_ARG: a name is empty. say: a line for each. */
+dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to);
 /* --- dmath_features.c: the bytes of a file in front of a .npy array of f32 */
 bool tool_npy_head(FILE *to, int ndim, const int64_t *shape);
 

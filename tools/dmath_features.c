@@ -1,7 +1,6 @@
 /* dmath extract and classify: what a trained net makes of data and of images. */
 #include "dmath.h"
 
-#include <dmath/nn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ enum {
 
 static const struct argp_option extract_options[] = {
     {"model", 'm', "FILE", 0, "the net's prototxt (needed)", 0},
-    {"weights", 'W', "FILE", 0, "its weights, a .caffemodel", 0},
+    {"weights", 'W', "FILES", 0, "its weights: .caffemodel files, with commas between them", 0},
     {"blob", 'b', "A,B", 0, "the blobs (needed)", 0},
     {"out", 'o', "PREFIX", 0, "files are PREFIX + blob + .npy (default: no prefix)", 0},
     {"iterations", 'n', "N", 0, "batches (default 1)", 0},
@@ -41,7 +40,7 @@ static const struct argp_option extract_options[] = {
 };
 static const struct argp_option classify_options[] = {
     {"model", 'm', "FILE", 0, "the net's prototxt, with an Input layer for images (needed)", 0},
-    {"weights", 'W', "FILE", 0, "its weights, a .caffemodel (needed)", 0},
+    {"weights", 'W', "FILES", 0, "its weights: .caffemodel files, with commas between them (needed)", 0},
     {"blob", 'b', "NAME", 0, "the blob with a number for each class (default: the net's first output)", 0},
     {"mean", KEY_MEAN, "MEAN", 0,
      "taken from each channel: numbers as 104,117,123, or a mean file, whose means are used", 0},
@@ -123,11 +122,12 @@ static int run(const features_options *o, dm_status (*what)(dm_net *, const feat
     settings.phase = o->train ? DM_PHASE_TRAIN : DM_PHASE_TEST;
     settings.slices = (int)o->slices;
     settings.log = tool_net_log;
+    settings.log_context = (void *)&o->common;
     settings.shuffle = o->shuffle;
     settings.skip_damaged = o->skip_damaged;
     dm_status status = tool_open(&o->common, 0, &s);
     status = status == DM_OK ? dm_net_open(s, o->model, &settings, &net) : status;
-    status = status == DM_OK && o->weights ? dm_net_load(net, o->weights) : status;
+    status = status == DM_OK && o->weights ? tool_net_load(net, o->weights, false, NULL) : status;
     status = status == DM_OK ? what(net, o) : status;
     tool_complain(status); /* before the calls that end the net */
     dm_status end = dm_net_close(net);
@@ -253,6 +253,9 @@ int tool_extract(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;
     }
+    if (o.common.json) {
+        return tool_no_json(argv[0]);
+    }
     if (!o.model || !o.blobs || o.image_count) {
         fprintf(stderr, "%s: needs --model and --blob, and takes nothing else but options\n", argv[0]);
         return TOOL_USAGE;
@@ -329,10 +332,31 @@ static dm_status load_image(const features_options *o, const char *path, const i
     return status;
 }
 
+static void put_class(const features_options *o, const char *path, int64_t rank, int64_t best, double value,
+                      const char *name)
+{
+    tool_table t = {.json = true, .command = "classify"};
+    if (!o->common.json) {
+        printf("  %.4f  %lld%s%s\n", value, (long long)best, name ? "  " : "", name ? name : "");
+        return;
+    }
+    tool_row_begin(&t);
+    tool_row_text(&t, "image", 0, path);
+    tool_row_int(&t, "rank", 0, rank);
+    tool_row_int(&t, "class", 0, best);
+    tool_row_real(&t, "value", 0, 4, value);
+    if (name) {
+        tool_row_text(&t, "label", 0, name);
+    }
+    tool_row_end(&t);
+}
+
 static void print_best(const features_options *o, const char *path, const labels *names, float *x,
                        int64_t classes)
 {
-    printf("%s\n", path);
+    if (!o->common.json) {
+        printf("%s\n", path);
+    }
     for (int64_t k = 0; k < o->top && k < classes; k++) {
         int64_t best = -1;
         for (int64_t c = 0; c < classes; c++) {
@@ -341,8 +365,7 @@ static void print_best(const features_options *o, const char *path, const labels
         if (best < 0) {
             break;
         }
-        printf("  %.4f  %lld%s%s\n", (double)x[best], (long long)best, best < names->count ? "  " : "",
-               best < names->count ? names->line[best] : "");
+        put_class(o, path, k + 1, best, (double)x[best], best < names->count ? names->line[best] : NULL);
         x[best] = NAN; /* not again */
     }
 }

@@ -1,7 +1,6 @@
 /* dmath test, time and net: nets outside of training. */
 #include "dmath.h"
 
-#include <dmath/nn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@ enum { KEY_PHASE = 256, KEY_SLICES, KEY_LEVEL, KEY_STAGE, KEY_TYPE };
 
 static const struct argp_option options[] = {
     {"model", 'm', "FILE", 0, "the net's prototxt (needed)", 0},
-    {"weights", 'W', "FILE", 0, "its weights, a .caffemodel", 0},
+    {"weights", 'W', "FILES", 0, "its weights: .caffemodel files, with commas between them", 0},
     {"iterations", 'n', "N", 0, "batches (default 50)", 0},
     {"phase", KEY_PHASE, "PHASE", 0, "TEST or TRAIN (default: TEST; of time: TRAIN)", 0},
     {"level", KEY_LEVEL, "N", 0, "level of the net's state", 0},
@@ -81,6 +80,53 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0}};
 
+dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to)
+{
+    dm_status status = DM_OK;
+    char path[4096];
+    for (const char *at = files; status == DM_OK && at;) {
+        size_t n = strcspn(at, ",");
+        if (n == 0 || n >= sizeof path) {
+            return dm_error_set(
+                DM_ERR_ARG,
+                "--weights: `%s' is not a list of files with commas between them, each of at most "
+                "%d bytes",
+                files, (int)sizeof path - 1);
+        }
+        snprintf(path, sizeof path, "%.*s", (int)n, at);
+        if (say) {
+            fprintf(to, "Finetuning from %s\n", path);
+            fflush(to);
+        }
+        status = dm_net_load(net, path);
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return status;
+}
+
+/* A line, or an object: of one batch, or of them all. */
+static void put_output(const net_options *o, int64_t batch, const char *name, double value, double weight)
+{
+    tool_table t = {.json = true, .command = "test"};
+    if (o->common.json) {
+        tool_row_begin(&t);
+        tool_row_text(&t, "kind", 0, batch < 0 ? "mean" : "batch");
+        if (batch >= 0) {
+            tool_row_int(&t, "batch", 0, batch);
+        }
+        tool_row_text(&t, "output", 0, name);
+        tool_row_real(&t, "value", 0, 6, value);
+        tool_row_real(&t, "weight", 0, 6, weight);
+        tool_row_end(&t);
+    } else if (batch >= 0) {
+        printf("Batch %lld, %s = %g\n", (long long)batch, name, value);
+    } else if (weight != 0) {
+        printf("%s = %g (* %g = %g loss)\n", name, value, weight, weight * value);
+    } else {
+        printf("%s = %g\n", name, value);
+    }
+}
+
 /* The means of the outputs over some batches. */
 static dm_status test_net(dm_net *net, const net_options *o)
 {
@@ -92,25 +138,25 @@ static dm_status test_net(dm_net *net, const net_options *o)
         total += loss;
         for (int k = 0; status == DM_OK && k < outputs; k++) {
             const char *name = NULL;
-            double value = 0;
-            status = dm_net_output(net, k, &name, NULL, &value);
+            double value = 0, weight = 0;
+            status = dm_net_output(net, k, &name, &weight, &value);
             sums[k] += value;
             if (status == DM_OK) {
-                printf("Batch %lld, %s = %g\n", (long long)i, name, value);
+                put_output(o, i, name, value, weight);
             }
         }
     }
-    if (status == DM_OK) {
+    if (status == DM_OK && o->common.json) {
+        put_output(o, -1, "loss of the net", total / (double)o->iterations, 1);
+    } else if (status == DM_OK) {
         printf("Loss: %g\n", total / (double)o->iterations);
     }
     for (int k = 0; status == DM_OK && k < outputs; k++) {
         const char *name = NULL;
         double weight = 0, mean = sums[k] / (double)o->iterations;
         status = dm_net_output(net, k, &name, &weight, NULL);
-        if (status == DM_OK && weight != 0) {
-            printf("%s = %g (* %g = %g loss)\n", name, mean, weight, weight * mean);
-        } else if (status == DM_OK) {
-            printf("%s = %g\n", name, mean);
+        if (status == DM_OK) {
+            put_output(o, -1, name, mean, weight);
         }
     }
     return status;
@@ -125,9 +171,37 @@ static dm_status print_and_free(dm_status status, char *text)
     return status;
 }
 
+static dm_status time_json(dm_net *net, int64_t passes)
+{
+    const size_t bytes = ((size_t)dm_net_layers(net) + 1) * sizeof(double);
+    double *forward = calloc(1, bytes), *backward = calloc(1, bytes);
+    tool_table t = {.json = true, .command = "time"};
+    dm_status status = forward && backward ? dm_net_measure(net, (int)passes, forward, backward)
+                                           : dm_error_set(DM_ERR_NOMEM, "no memory");
+    for (int i = 0; status == DM_OK && i < dm_net_layers(net); i++) {
+        dm_layer_info info = {.size = sizeof info};
+        status = dm_net_layer(net, i, &info);
+        if (status == DM_OK) {
+            tool_row_begin(&t);
+            tool_row_text(&t, "layer", 0, info.name);
+            tool_row_text(&t, "type", 0, info.type);
+            tool_row_real(&t, "forward_ms", 0, 3, forward[i]);
+            tool_row_real(&t, "backward_ms", 0, 3, backward[i]);
+            tool_row_int(&t, "passes", 0, passes);
+            tool_row_end(&t);
+        }
+    }
+    free(forward);
+    free(backward);
+    return status;
+}
+
 static dm_status time_net(dm_net *net, const net_options *o)
 {
     char *text = NULL;
+    if (o->common.json) {
+        return time_json(net, o->iterations);
+    }
     dm_status status = dm_net_time(net, (int)o->iterations, &text);
     return print_and_free(status, text);
 }
@@ -151,15 +225,19 @@ static int run(int argc, char **argv, const char *doc, bool train,
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;
     }
+    if (o.common.json && what == show_net) {
+        return tool_no_json(argv[0]);
+    }
     settings.phase = o.train ? DM_PHASE_TRAIN : DM_PHASE_TEST;
     settings.level = (int)o.level;
     settings.stages = o.stages;
     settings.slices = (int)o.slices;
     settings.type = o.type;
     settings.log = tool_net_log;
+    settings.log_context = &o.common;
     dm_status status = tool_open(&o.common, 0, &s);
     status = status == DM_OK ? dm_net_open(s, o.model, &settings, &net) : status;
-    status = status == DM_OK && o.weights ? dm_net_load(net, o.weights) : status;
+    status = status == DM_OK && o.weights ? tool_net_load(net, o.weights, false, NULL) : status;
     status = status == DM_OK ? what(net, &o) : status;
     tool_complain(status); /* before the calls that end the net */
     dm_status end = dm_net_close(net);
@@ -203,7 +281,8 @@ static int net_convert(int argc, char **argv)
         fprintf(stderr,
                 "Usage: %s FROM TO\nA net or its weights in another file, old nets in today's form: text "
                 "(.prototxt, .txt),\n"
-                "HDF5 (.h5, weights alone), else binary (.caffemodel).\n",
+                "HDF5 (.h5, weights alone), else binary (.caffemodel). A solver's settings, text to text: "
+                "solver_type as type.\n",
                 argv[0]);
         return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : TOOL_USAGE;
     }
@@ -231,7 +310,7 @@ int tool_net(int argc, char **argv)
     static const tool_command commands[] = {{"show", net_show, "layers, blobs, shapes, parameters"},
                                             {"print", net_print, "a prototxt file as dmath reads it"},
                                             {"draw", net_draw, "the graph of a net, for Graphviz"},
-                                            {"upgrade", net_convert, "an old net in today's form"},
+                                            {"upgrade", net_convert, "an old net or solver in today's form"},
                                             {"convert", net_convert, "nets and weights: text, binary, HDF5"},
                                             {NULL, NULL, NULL}};
     return tool_dispatch("dmath net", commands, argc, argv);

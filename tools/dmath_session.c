@@ -128,3 +128,9 @@ dm_status tool_where_of(dm_session *session, tool_where *out)
     snprintf(out->transport, sizeof out->transport, "%s", transport_of(s));
     return DM_OK;
 }
+
+int tool_no_json(const char *command)
+{
+    fprintf(stderr, "%s: --json: this has no lines of JSON\n", command);
+    return TOOL_USAGE;
+}

@@ -8,8 +8,8 @@
 
 typedef struct train_options {
     tool_common common;
-    const char *solver, *weights, *snapshot, *log, *report, *split, *store_folder;
-    int64_t slices, max_iter, store_mib;
+    const char *solver, *weights, *snapshot, *log, *report, *split, *store_folder, *stages;
+    int64_t slices, max_iter, store_mib, level;
     dm_dtype type;
     int effect[2]; /* of SIGINT, SIGHUP: DM_SOLVER_* */
     int read;      /* DM_READ_* */
@@ -37,12 +37,16 @@ enum {
     KEY_READ,
     KEY_TEST_WORKERS,
     KEY_UPDATE,
-    KEY_WIRE
+    KEY_WIRE,
+    KEY_LEVEL,
+    KEY_STAGE
 };
 
 static const struct argp_option options[] = {
     {"solver", 's', "FILE", 0, "the solver's prototxt (needed)", 0},
-    {"weights", 'W', "FILE", 0, "begin with the weights of a .caffemodel, where layers have the same names", 0},
+    {"weights", 'W', "FILES", 0,
+     "begin with the weights of .caffemodel files, with commas between them, where layers have the same names",
+     0},
     {"snapshot", 'S', "FILE", 0, "go on from a .solverstate", 0},
     {"slices", KEY_SLICES, "N", 0,
      "slices of a batch (default 4): the same bits on any number of workers; 0: one a worker, the fastest", 0},
@@ -60,6 +64,8 @@ static const struct argp_option options[] = {
      "gradients of weights between workers: f32 (default), or bf16, half the bytes: rounded once, before they "
      "are added",
      0},
+    {"level", KEY_LEVEL, "N", 0, "level of the training net's state, instead of the file's", 0},
+    {"stage", KEY_STAGE, "A,B", 0, "stages of the training net's state, beside the file's", 0},
     {"max-iter", KEY_MAX_ITER, "N", 0, "instead of the file's max_iter", 0},
     {"test-workers", KEY_TEST_WORKERS, "N", 0,
      "so many workers, the last, run the tests beside the training of the others (default 0: all train, then "
@@ -125,6 +131,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_MAX_ITER:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->max_iter);
         break;
+    case KEY_LEVEL:
+        fits = tool_int_parse(arg, 0, INT32_MAX, &o->level);
+        break;
+    case KEY_STAGE:
+        o->stages = arg;
+        break;
     case KEY_TEST_WORKERS:
         fits = tool_int_parse(arg, 0, INT32_MAX, &o->test_workers);
         break;
@@ -180,6 +192,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, o->solver ? "--weights and --snapshot: only one of the two"
                                         : "which solver? --solver FILE");
         }
+        if (o->explain && o->common.json) {
+            argp_error(state, "--json: --explain has no lines of JSON");
+        }
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -199,9 +214,10 @@ static const struct argp argp = {
 
 void tool_net_log(void *context, const char *line)
 {
-    (void)context;
-    puts(line);
-    fflush(stdout);
+    const tool_common *common = context;
+    FILE *to = common && common->json ? stderr : stdout;
+    fprintf(to, "%s\n", line);
+    fflush(to);
 }
 
 /* Numbers of signals that came since they were last asked for. */
@@ -284,6 +300,8 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.test_workers = (int)o->test_workers;
     settings.update = o->update;
     settings.wire = o->wire;
+    settings.stages = o->stages;
+    settings.level = (int)o->level;
     dm_status status = dm_solver_open(s, o->solver, &settings, &solver);
     if (status == DM_OK && o->explain) {
         status = explain(solver, o->test_workers > 0);
@@ -292,8 +310,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
         return status == DM_OK ? end : status;
     }
     if (status == DM_OK && o->weights) {
-        printf("Finetuning from %s\n", o->weights);
-        status = dm_net_load(dm_solver_net(solver), o->weights);
+        status = tool_net_load(dm_solver_net(solver), o->weights, true, log->lines);
     }
     if (status == DM_OK && o->snapshot) {
         status = dm_solver_restore(solver, o->snapshot);
@@ -315,8 +332,11 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
 
 int tool_train(int argc, char **argv)
 {
-    train_options o = {
-        .slices = DM_SLICES, .type = DM_F32, .max_iter = -1, .effect = {DM_SOLVER_STOP, DM_SOLVER_SNAPSHOT}};
+    train_options o = {.slices = DM_SLICES,
+                       .type = DM_F32,
+                       .max_iter = -1,
+                       .level = -1,
+                       .effect = {DM_SOLVER_STOP, DM_SOLVER_SNAPSHOT}};
     dm_session *s = NULL;
     tool_train_log log;
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
@@ -326,13 +346,14 @@ int tool_train(int argc, char **argv)
     if (status != DM_OK) {
         return tool_close(s, status);
     }
+    FILE *lines = o.common.json ? stderr : stdout;
     if (o.test_workers > 0 && o.test_workers < dm_workers(s)) {
-        printf("Training on %d workers, tests on %d others\n", dm_workers(s) - (int)o.test_workers,
-               (int)o.test_workers);
+        fprintf(lines, "Training on %d workers, tests on %d others\n", dm_workers(s) - (int)o.test_workers,
+                (int)o.test_workers);
     } else {
-        printf("Training on %d workers\n", dm_workers(s));
+        fprintf(lines, "Training on %d workers\n", dm_workers(s));
     }
-    status = tool_train_log_open(&log, o.log, o.report != NULL);
+    status = tool_train_log_open(&log, o.log, o.common.json, o.report != NULL);
     if (status == DM_OK) {
         status = run(s, &o, &log);
     } else {

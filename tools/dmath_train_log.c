@@ -32,11 +32,10 @@ static void put_real(FILE *to, const char *key, double x)
     }
 }
 
-static void put_json(tool_train_log *log, const dm_train_event *e)
+static void put_event(FILE *to, const dm_train_event *e)
 {
     static const char *const kinds[] = {"train", "output", "testing", "test", "snapshot", NULL, "end"};
-    FILE *to = log->json;
-    if (!to || e->kind < 0 || e->kind >= DMI_COUNT(kinds) || !kinds[e->kind]) {
+    if (e->kind < 0 || e->kind >= DMI_COUNT(kinds) || !kinds[e->kind]) {
         return;
     }
     fprintf(to, "{\"kind\":\"%s\",\"iteration\":%lld,\"seconds\":%.6f", kinds[e->kind], (long long)e->iteration,
@@ -58,7 +57,18 @@ static void put_json(tool_train_log *log, const dm_train_event *e)
         put_real(to, "weight", e->weight);
     }
     fputs("}\n", to);
-    log->failed = log->failed || fflush(to) != 0;
+}
+
+static void put_json(tool_train_log *log, const dm_train_event *e)
+{
+    if (log->json) {
+        put_event(log->json, e);
+        log->failed = log->failed || fflush(log->json) != 0;
+    }
+    if (log->lines == stderr) {
+        put_event(stdout, e);
+        log->unshown = log->unshown || fflush(stdout) != 0;
+    }
 }
 
 /* --- curves */
@@ -112,10 +122,10 @@ static void show_progress(const dm_train_event *e)
 
 void tool_train_line(void *context, const char *line)
 {
-    (void)context;
+    const tool_train_log *log = context;
     tool_progress(NULL, 0, 0);
-    puts(line);
-    fflush(stdout);
+    fprintf(log->lines, "%s\n", line);
+    fflush(log->lines);
 }
 
 void tool_train_event(void *context, const dm_train_event *e)
@@ -130,10 +140,11 @@ void tool_train_event(void *context, const dm_train_event *e)
     show_progress(e);
 }
 
-dm_status tool_train_log_open(tool_train_log *log, const char *json, bool keep_curves)
+dm_status tool_train_log_open(tool_train_log *log, const char *json, bool shown, bool keep_curves)
 {
     memset(log, 0, sizeof *log);
     log->path = json;
+    log->lines = shown ? stderr : stdout;
     log->keep = keep_curves;
     if (json && !(log->json = fopen(json, "w"))) {
         return dm_error_set(DM_ERR_IO, "%s: cannot be written", json);
@@ -147,6 +158,9 @@ dm_status tool_train_log_close(tool_train_log *log, dm_status status)
     bool well = !log->json || (fclose(log->json) == 0 && !log->failed);
     if (status == DM_OK && !well) {
         status = dm_error_set(DM_ERR_IO, "%s: cannot be written", log->path);
+    }
+    if (status == DM_OK && log->unshown) {
+        status = dm_error_set(DM_ERR_IO, "stdout: cannot be written");
     }
     for (int i = 0; i < log->curves; i++) {
         free(log->curve[i].x);

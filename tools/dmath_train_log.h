@@ -4,8 +4,6 @@
 
 #include "dmath.h"
 
-#include <dmath/nn.h>
-
 /* Points of a curve: loss, rate, or an output of a net. */
 typedef struct tool_curve {
     char name[128];
@@ -16,8 +14,9 @@ typedef struct tool_curve {
 enum { TOOL_CURVES = 64 };
 typedef struct tool_train_log {
     FILE *json;        /* NULL: none */
+    FILE *lines;       /* of text: stdout, or stderr where the events go to stdout */
     const char *path;  /* of it */
-    bool keep, failed; /* keep: curves for a report */
+    bool keep, failed, unshown; /* keep: curves for a report */
     char title[256];
     tool_curve curve[TOOL_CURVES];
     int curves;
@@ -25,8 +24,8 @@ typedef struct tool_train_log {
     int64_t iteration;
 } tool_train_log;
 
-/* DM_ERR_IO. json: path of the file, or NULL. */
-dm_status tool_train_log_open(tool_train_log *log, const char *json, bool keep);
+/* DM_ERR_IO. json: path of the file, or NULL; shown: the events to stdout too. */
+dm_status tool_train_log_open(tool_train_log *log, const char *json, bool shown, bool keep);
 dm_status tool_train_log_close(tool_train_log *log, dm_status status);
 /* Of dm_solver_options: log_context and event_context are the tool_train_log. */
 void tool_train_line(void *context, const char *line);

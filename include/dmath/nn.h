@@ -282,9 +282,12 @@ DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
  * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type, char **text);
 
-/* A net or its weights from one file to another, with nets of before 2015 and of before 2014 in today's form. The form
- * of a file follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone, and to write only), else binary,
- * as .caffemodel. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
+/* A net or its weights from one file to another, with nets of before 2015 and of before 2014 in today's form.
+ * The form of a file follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone, and to write
+ * only), else binary, as .caffemodel. A solver's settings go from text to text, with `solver_type: ADAM` as
+ * `type: "Adam"`, and so on; a text is that of a solver if its first field that only one of NetParameter and
+ * SolverParameter has is the solver's. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT,
+ * DM_ERR_UNSUPPORTED. */
 DM_API DM_CHECKED dm_status dm_net_convert(const char *from, const char *to);
 /* The layers and blobs of such a file as a graph for Graphviz (dot). Errors: as dm_net_convert. */
 DM_API DM_CHECKED dm_status dm_net_draw(const char *path, char **text);
@@ -348,11 +351,15 @@ typedef struct dm_solver_options {
     int update; /* DM_UPDATE_* */
     int unused; /* not read */
     dm_dtype wire; /* as of dm_net_options, of the training net */
+    /* Of the training net's state (Caffe's train_state): further stages, separated by commas, NULL: none; and
+     * the level instead of the file's, -1: the file's. */
+    const char *stages;
+    int level;
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT                                                                                 \
     {                                                                                                          \
         sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0,   \
-            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT, 0, (dm_dtype)0                                        \
+            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT, 0, (dm_dtype)0, NULL, -1                              \
     }
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is

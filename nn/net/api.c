@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dm_status give_stages(nn_message *state, const char *stages)
+dm_status nn_net_stages(nn_message *state, const char *stages)
 {
     dm_status status = DM_OK;
     while (status == DM_OK && stages && *stages) {
@@ -57,7 +57,7 @@ static dm_status open_net(dm_session *session, nn_document *d, const dm_net_opti
     dm_status status = nn_document_new("NetState", "options", &asked);
     status = status == DM_OK ? nn_set_int(asked->root, "phase", o.phase) : status;
     status = status == DM_OK ? nn_set_int(asked->root, "level", o.level) : status;
-    status = status == DM_OK ? give_stages(asked->root, o.stages) : status;
+    status = status == DM_OK ? nn_net_stages(asked->root, o.stages) : status;
     status = status == DM_OK ? nn_net_state(d->root, o.phase, asked->root) : status;
     if (status == DM_OK) {
         status = nn_net_build(&setup, d, net);

@@ -3,6 +3,7 @@
 #include "net/net.h"
 
 #include "data/hdf5.h"
+#include "proto/scan.h"
 #include "proto/text.h"
 #include "proto/wire.h"
 
@@ -10,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char N[] = "NetParameter";
+static const char N[] = "NetParameter", S[] = "SolverParameter";
+
+enum { MAX_TEXT_BYTES = 1 << 30 };
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -23,18 +26,62 @@ static bool is_text(const char *path)
     return ends_with(path, ".prototxt") || ends_with(path, ".txt");
 }
 
-static dm_status read_net(const char *path, nn_document **out)
+/* Does a text hold a solver's settings? Its first field that only one of the two kinds has tells. What cannot
+ * be read is a net, whose error the parser finds. */
+static bool is_solver(const char *text, size_t length, const char *path)
+{
+    nn_scan s = {.file = path, .at = text, .end = text + length, .line = 1};
+    int depth = 0;
+    char name[64];
+    bool before = false; /* a colon: what comes is a value */
+    while (nn_scan_next(&s) == DM_OK && s.kind != NN_TOKEN_END) {
+        depth += (s.kind == '{' || s.kind == '<') - (s.kind == '}' || s.kind == '>');
+        if (s.kind == NN_TOKEN_NAME && depth == 0 && !before && s.length < sizeof name) {
+            snprintf(name, sizeof name, "%.*s", (int)s.length, s.text);
+            bool net = nn_schema_by_name(N, name), solver = nn_schema_by_name(S, name);
+            if (net != solver) {
+                return solver;
+            }
+        }
+        before = s.kind == ':';
+    }
+    return false;
+}
+
+static dm_status read_text(const char *path, nn_document **out)
+{
+    char *text = NULL;
+    size_t length = 0;
+    dm_status status = nn_file_read(path, MAX_TEXT_BYTES, &text, &length);
+    if (status == DM_OK) {
+        status = nn_text_parse(text, length, path, is_solver(text, length, path) ? S : N, out);
+    }
+    free(text);
+    return status;
+}
+
+static bool holds_solver(const nn_document *d)
+{
+    return strcmp(d->root->type, S) == 0;
+}
+
+/* A net, or a solver's settings. */
+static dm_status read_old(const char *path, nn_document **out)
 {
     if (nn_is_hdf5(path)) {
         return dm_error_set(DM_ERR_UNSUPPORTED,
                             "%s: HDF5 files hold no nets, only weights: they cannot be converted", path);
     }
-    dm_status status = is_text(path) ? nn_text_read(path, N, out) : nn_wire_read(path, N, out);
+    dm_status status = is_text(path) ? read_text(path, out) : nn_wire_read(path, N, out);
     if (status != DM_OK) {
         return status;
     }
-    status = nn_net_upgrade((*out)->root);
-    status = status == DM_OK ? nn_net_upgrade_inputs((*out)->root) : status;
+    if (holds_solver(*out)) {
+        status = nn_solver_upgrade((*out)->root);
+    } else {
+        status = nn_net_upgrade((*out)->root);
+        status = status == DM_OK ? nn_net_upgrade_inputs((*out)->root) : status;
+    }
     if (status != DM_OK) {
         nn_document_free(*out);
         *out = NULL;
@@ -93,7 +140,12 @@ dm_status dm_net_convert(const char *from, const char *to)
     if (!from || !to) {
         return dm_error_set(DM_ERR_ARG, "dm_net_convert: an argument is NULL");
     }
-    dm_status status = read_net(from, &d);
+    dm_status status = read_old(from, &d);
+    if (status == DM_OK && holds_solver(d) && !is_text(to)) {
+        status =
+            dm_error_set(DM_ERR_UNSUPPORTED,
+                         "%s: a solver's settings are written as text (.prototxt, .txt), not to %s", from, to);
+    }
     if (status == DM_OK) {
         status = nn_is_hdf5(to) ? write_hdf5(d->root, to)
                  : is_text(to)  ? write_text(d->root, to)
@@ -161,8 +213,12 @@ dm_status dm_net_draw(const char *path, char **text)
     nn_document *d = NULL;
     size_t length = 0;
     dm_status status =
-        path && text ? read_net(path, &d) : dm_error_set(DM_ERR_ARG, "dm_net_draw: an argument is NULL");
+        path && text ? read_old(path, &d) : dm_error_set(DM_ERR_ARG, "dm_net_draw: an argument is NULL");
+    if (status == DM_OK && holds_solver(d)) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: holds a solver's settings, not a net", path);
+    }
     if (status != DM_OK) {
+        nn_document_free(d);
         return status;
     }
     FILE *to = open_memstream(text, &length);

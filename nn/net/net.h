@@ -251,7 +251,11 @@ dm_status nn_prototxt_document(const dm_prototxt *prototxt, nn_document **out);
 dm_status nn_net_filter(nn_message *net);
 /* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */
 dm_status nn_net_state(nn_message *net, int phase, const nn_message *state);
-/* --- upgrade.c: layers of before 2015 (field `layers`) become layers of today. */
+/* --- api.c: adds stages, "A,B", to a state; NULL: none. */
+dm_status nn_net_stages(nn_message *state, const char *stages);
+/* --- upgrade.c: solver_type of a solver's settings becomes type. */
+dm_status nn_solver_upgrade(nn_message *solver);
+/* Layers of before 2015 (field `layers`) become layers of today. */
 dm_status nn_net_upgrade(nn_message *net);
 dm_status nn_net_upgrade_inputs(nn_message *net); /* build.c: fields `input` become a layer */
 /* blobs_lr and weight_decay of an old layer. */

@@ -172,6 +172,27 @@ static dm_status upgrade_old(nn_message *net)
     return status;
 }
 
+dm_status nn_solver_upgrade(nn_message *solver)
+{
+    static const char *const names[] = {"SGD",     "Nesterov", "AdaGrad",
+                                        "RMSProp", "AdaDelta", "Adam"}; /* in the order of SolverType */
+    nn_entry *old = nn_entry_of(solver, "solver_type");
+    if (!old || old->count == 0) {
+        return DM_OK;
+    }
+    const int line = nn_line(solver, "solver_type");
+    if (nn_has(solver, "type")) {
+        return nn_fail_at(solver, line, DM_ERR_FORMAT, "only one of type and solver_type may be there");
+    }
+    dm_status status = nn_set_string(solver, "type", names[nn_int(solver, "SolverParameter", "solver_type")]);
+    nn_entry *type = status == DM_OK ? nn_entry_of(solver, "type") : NULL;
+    if (type) {
+        type->line = line;
+        nn_entry_clear(nn_entry_of(solver, "solver_type"));
+    }
+    return status;
+}
+
 dm_status nn_net_upgrade(nn_message *net)
 {
     const nn_entry *old = nn_entry_of(net, "layers");

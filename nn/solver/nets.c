@@ -3,6 +3,7 @@
 
 #include "proto/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,8 +75,25 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
     return nn_net_build(&setup, d, out);
 }
 
+/* The state of the training net as the file has it, with what the options add. */
+static dm_status train_state(dm_solver *s, const nn_message **out)
+{
+    nn_message *state = NULL;
+    dm_status status = DM_OK;
+    if (s->level >= 0 || s->stages) {
+        nn_entry *own = nn_entry_of(s->m, "train_state");
+        state = own && own->count ? own->at.message[0] : NULL;
+        status = state ? DM_OK : nn_set_message(s->m, "train_state", &state);
+        status = status == DM_OK && s->level >= 0 ? nn_set_int(state, "level", s->level) : status;
+        status = status == DM_OK ? nn_net_stages(state, s->stages) : status;
+    }
+    *out = nn_sub(s->m, "train_state");
+    return status;
+}
+
 static dm_status train_net(dm_solver *s, const char **generic)
 {
+    const nn_message *state = NULL;
     static const char *const fields[] = {"train_net_param", "train_net", "net_param", "net"};
     const char *chosen = NULL;
     int count = 0;
@@ -89,7 +107,8 @@ static dm_status train_net(dm_solver *s, const char **generic)
                           "a solver has one of net, net_param, train_net, train_net_param, not %d", count);
     }
     *generic = strncmp(chosen, "net", 3) == 0 ? chosen : NULL;
-    return build(s, chosen, 0, NN_TRAIN, nn_sub(s->m, "train_state"), &s->net);
+    dm_status status = train_state(s, &state);
+    return status == DM_OK ? build(s, chosen, 0, NN_TRAIN, state, &s->net) : status;
 }
 
 /* Test net i: those of test_net_param, then of test_net, then the net that serves both. */
@@ -106,6 +125,29 @@ static dm_status test_net(dm_solver *s, int64_t i, const char *generic)
     }
     dm_status status = build(s, field, at, NN_TEST, state, &t->net);
     return status == DM_OK ? nn_test_make(s, t) : status;
+}
+
+/* The field `weights` holds files, each value one or several with commas between them, as Caffe's does. */
+static dm_status load_weights(dm_solver *s, const char *list)
+{
+    dm_status status = DM_OK;
+    char path[4096];
+    while (status == DM_OK && *list) {
+        size_t n = strcspn(list, ","), begin = strspn(list, " "), end = n;
+        while (end > begin && list[end - 1] == ' ') {
+            end--;
+        }
+        if (end <= begin || end - begin >= sizeof path) {
+            return nn_fail_at(s->m, nn_line(s->m, "weights"), DM_ERR_FORMAT,
+                              "weights takes files with commas between them, each of at most %d bytes",
+                              (int)sizeof path - 1);
+        }
+        snprintf(path, sizeof path, "%.*s", (int)(end - begin), list + begin);
+        nn_solver_log(s, "Finetuning from %s", path);
+        status = nn_net_load(s->net, path);
+        list += n + (list[n] == ',');
+    }
+    return status;
 }
 
 dm_status nn_solver_nets(dm_solver *s)
@@ -145,8 +187,7 @@ dm_status nn_solver_nets(dm_solver *s)
         status = test_net(s, i, generic);
     }
     for (int64_t i = 0; status == DM_OK && i < nn_count(s->m, "weights"); i++) {
-        nn_solver_log(s, "Finetuning from %s", nn_string_at(s->m, "weights", i));
-        status = nn_net_load(s->net, nn_string_at(s->m, "weights", i));
+        status = load_weights(s, nn_string_at(s->m, "weights", i));
     }
     return status;
 }

@@ -79,7 +79,8 @@ static dm_status open_solver(dm_solver *s, const source *from)
         return status;
     }
     s->m = s->document->root;
-    status = nn_solver_settings(s, from->path ? from->path : "solver");
+    status = nn_solver_upgrade(s->m);
+    status = status == DM_OK ? nn_solver_settings(s, from->path ? from->path : "solver") : status;
     status = status == DM_OK ? make_groups(s) : status;
     status = status == DM_OK ? nn_solver_nets(s) : status;
     status = status == DM_OK ? nn_solver_rule(s) : status;
@@ -149,14 +150,15 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     dm_solver_options o = DM_SOLVER_OPTIONS_INIT;
     bool sized = !options || nn_sized_take(options, offsetof(dm_solver_options, shuffle), &o, sizeof o);
     if (!session || (!from->path && !from->settings) || !solver || !sized || o.slices < 0 ||
-        !nn_type_fits(o.type) || o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS ||
+        !nn_type_fits(o.type) || o.level < -1 || o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS ||
         o.update < DM_UPDATE_DEFAULT || o.update > DM_UPDATE_DEALT) {
-        return dm_error_set(DM_ERR_ARG,
-                            "%s: session, path or settings, and solver must be there, options be made with "
-                            "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16, "
-                            "read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS, "
-                            "update DM_UPDATE_DEFAULT, DM_UPDATE_WHOLE or DM_UPDATE_DEALT",
-                            call);
+        return dm_error_set(
+            DM_ERR_ARG,
+            "%s: session, path or settings, and solver must be there, options be made with "
+            "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16, "
+            "level at least -1, read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS, "
+            "update DM_UPDATE_DEFAULT, DM_UPDATE_WHOLE or DM_UPDATE_DEALT",
+            call);
     }
     if (o.test_workers < 0 || (o.test_workers > 0 && o.test_workers >= dm_workers(session))) {
         return dm_error_set(
@@ -180,6 +182,8 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     s->shuffle = o.shuffle != 0;
     s->skip_damaged = o.skip_damaged != 0;
     s->split = o.split;
+    s->stages = o.stages;
+    s->level = o.level;
     s->types = o.layer_types;
     s->type_count = o.layer_type_count;
     s->lean = o.lean != 0;

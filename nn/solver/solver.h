@@ -39,7 +39,8 @@ struct dm_solver {
     void *log_context;
     bool shuffle, skip_damaged, hdf5; /* hdf5: snapshots */
     bool debug, lean;                 /* debug_info; as of dm_solver_options */
-    const char *split;                /* as of dm_solver_options, while it is opened */
+    const char *split, *stages;       /* as of dm_solver_options, while it is opened */
+    int level;                        /* so too */
     const dm_layer_type *types;       /* so too */
     int type_count;
     int64_t store_bytes;

@@ -43,22 +43,12 @@ static const nn_rule rules[] = {
 dm_status nn_solver_rule(dm_solver *s)
 {
     static const char *const fields[] = {"momentum", "momentum2", "rms_decay", "delta"};
-    static const char *const old_names[] = {"SGD",     "Nesterov", "AdaGrad",
-                                            "RMSProp", "AdaDelta", "Adam"}; /* SolverType */
-    const char *type = nn_string(s->m, "SolverParameter", "type"), *field = "type";
-    if (nn_has(s->m, "solver_type")) {
-        if (nn_has(s->m, field)) {
-            return nn_fail_at(s->m, nn_line(s->m, "solver_type"), DM_ERR_FORMAT,
-                              "only one of type and solver_type may be there");
-        }
-        field = "solver_type";
-        type = old_names[nn_int(s->m, "SolverParameter", field)];
-    }
+    const char *type = nn_string(s->m, "SolverParameter", "type");
     for (int i = 0; i < NN_COUNT(rules); i++) {
         s->rule = strcmp(rules[i].type, type) == 0 ? &rules[i] : s->rule;
     }
     if (!s->rule) {
-        return nn_fail_at(s->m, nn_line(s->m, field), DM_ERR_UNSUPPORTED, "there is no solver '%s'", type);
+        return nn_fail_at(s->m, nn_line(s->m, "type"), DM_ERR_UNSUPPORTED, "there is no solver '%s'", type);
     }
     for (int i = 0; i < NN_COUNT(fields); i++) {
         double value = nn_real(s->m, "SolverParameter", fields[i]);

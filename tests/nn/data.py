@@ -5,6 +5,7 @@
 
 Images are encoded by images.py. Works in the current folder.
 """
+import json
 import pathlib
 import re
 import shutil
@@ -294,6 +295,11 @@ def check_classify():
         v = (255 * np.eye(3)[k] - np.array([10, 20, 30])) * 0.01
         p = np.exp(v) / np.exp(v).sum()
         assert abs(float(blocks[k][0][0]) - p.max()) < 1e-4, (out, p)
+    rows = [json.loads(line) for line in
+            run("classify", "-m", "net.prototxt", "-W", "w.caffemodel", "--labels", "names", "--top", 2, "--scale", "0.01", "--mean", "10,20,30",
+                "colour0.png", "colour1.png", "colour2.png", "--json").splitlines()]
+    assert [(r["image"], r["rank"]) for r in rows] == [(f"colour{k}.png", i) for k in range(3) for i in (1, 2)], rows
+    assert [(f"{r['value']:.4f}", str(r["class"]), r["label"]) for r in rows] == [line for b in blocks for line in b], rows
     print("classify: three colours")
 
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""`dmath net convert`, `upgrade` and `draw`: files in other forms mean the same, and what makes no sense is refused.
+"""`dmath net convert`, `upgrade` and `draw`: files in other forms mean the same, and what makes no sense is refused. Lists of
+weights, level and stages of a training's state, and lines of JSON.
 
   files.py TOOL
 
 Works in the current folder.
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -105,4 +107,91 @@ before, after, diffs = numbers("w.txt", "data"), numbers("moved.txt", "data"), n
 assert len(before) == len(after) == len(diffs) > 100 and any(diffs)
 assert all(abs(b - 0.5 * d - a) < 1e-6 for b, a, d in zip(before, after, diffs))
 assert not numbers("w.txt", "diff")
+
+# settings of solvers: the old field becomes the new one, which trains the same
+for old, new in (("SGD", "SGD"), ("NESTEROV", "Nesterov"), ("ADAGRAD", "AdaGrad"), ("RMSPROP", "RMSProp"), ("ADADELTA", "AdaDelta"), ("ADAM", "Adam")):
+    extra = {"ADAGRAD": "", "RMSPROP": "rms_decay: 0.5"}.get(old, "momentum: 0.75")
+    body = f"base_lr: 0.5 {extra} train_state {{ stage: 'layer' }} lr_policy: 'fixed' net: 'train.prototxt' max_iter: 1 snapshot_prefix: 'old'\n"
+    pathlib.Path("old_solver.prototxt").write_text(f"debug_info: false solver_type: {old} " + body)
+    run("net", "upgrade", "old_solver.prototxt", "new_solver.prototxt")
+    text = bytes_of("new_solver.prototxt").decode()
+    assert "solver_type" not in text and f'type: "{new}"\n' in text and 'stage: "layer"' in text and "base_lr: 0.5\n" in text, text
+    weights = []
+    for solver in ("old_solver.prototxt", "new_solver.prototxt"):
+        run("train", "--solver", solver, "-w", "1")
+        weights.append(bytes_of("old_iter_1.caffemodel"))
+    assert weights[0] == weights[1], old
+    run("net", "upgrade", "new_solver.prototxt", "same.prototxt")
+    assert bytes_of("same.prototxt") == bytes_of("new_solver.prototxt")
+pathlib.Path("both.prototxt").write_text("net: 'x'\ntype: 'SGD'\nsolver_type: ADAM\n")
+run("net", "upgrade", "both.prototxt", "x.prototxt", fails="both.prototxt:3: only one of type and solver_type may be there")
+run("train", "--solver", "both.prototxt", "-w", "1", fails="both.prototxt:3: only one of type and solver_type may be there")
+pathlib.Path("wrong.prototxt").write_text("base_lr: 1\nbase_rl: 2\n")
+run("net", "upgrade", "wrong.prototxt", "x.prototxt", fails="wrong.prototxt:2: SolverParameter has no field 'base_rl'")
+run("net", "convert", "new_solver.prototxt", "x.caffemodel", fails="new_solver.prototxt: a solver's settings are written as text")
+run("net", "draw", "new_solver.prototxt", fails="new_solver.prototxt: holds a solver's settings, not a net")
+
+# weights of several files: each layer's are those of the last file that has them
+binary = {}
+for name, drop, seed in (("one", "ip", 3), ("two", "c", 4)):
+    net = pathlib.Path("train.prototxt").read_text().replace(f'name: "{drop}"', f'name: "other_{drop}"')
+    pathlib.Path(f"{name}.prototxt").write_text(net)
+    pathlib.Path("part.prototxt").write_text(f"net: '{name}.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 0 snapshot_prefix: '{name}' random_seed: {seed}\n")
+    run("train", "--solver", "part.prototxt", "-w", "1")
+    run("net", "convert", f"{name}_iter_0.caffemodel", f"{name}.txt")
+
+
+def blobs_of(path):
+    """The numbers of each layer of a file of weights."""
+    return {m[1]: numbers_of(m[0]) for m in re.finditer(r'^layer \{\n  name: "(\w+)".*?^\}', pathlib.Path(path).read_text(), re.M | re.S)}
+
+
+def numbers_of(text):
+    return re.findall(r"^ +data: (\S+)$", text, flags=re.M)
+
+
+nothing = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 0 snapshot_prefix: 'all' net: 'train.prototxt'\n"
+for way in ("option", "field"):
+    pathlib.Path("all.prototxt").write_text(nothing + ("weights: 'one_iter_0.caffemodel, two_iter_0.caffemodel'\n" if way == "field" else ""))
+    option = ["--weights", "one_iter_0.caffemodel,two_iter_0.caffemodel"] if way == "option" else []
+    out = run("train", "--solver", "all.prototxt", "-w", "1", *option)
+    assert "Finetuning from one_iter_0.caffemodel\n" in out and "Finetuning from two_iter_0.caffemodel\n" in out, out
+    run("net", "convert", "all_iter_0.caffemodel", "all.txt")
+    got, one, two = blobs_of("all.txt"), blobs_of("one.txt"), blobs_of("two.txt")
+    assert len(got["c"]) > 100 and got["c"] == one["c"] != two["other_c"] and got["ip"] == two["ip"] != one["other_ip"], way
+pathlib.Path("all.prototxt").write_text(nothing)
+run("train", "--solver", "all.prototxt", "-w", "1", "--weights", "one_iter_0.caffemodel,", fails="is not a list of files with commas")
+pathlib.Path("all.prototxt").write_text(nothing + "weights: ' ,b'\n")
+run("train", "--solver", "all.prototxt", "-w", "1", fails="all.prototxt:2: weights takes files with commas between them")
+
+# level and stages: those of the file, unless options say more
+staged = pathlib.Path("train.prototxt").read_text() + "".join(
+    f"layer {{ name: '{n}' type: 'ReLU' bottom: 'c' top: '{n}' include {{ {rule} }} }} layer {{ name: 's{n}' type: 'Silence' bottom: '{n}' include {{ {rule} }} }}\n"
+    for n, rule in (("red", "stage: 'red'"), ("blue", "stage: 'blue'"), ("high", "min_level: 2"), ("low", "max_level: 1")))
+pathlib.Path("staged.prototxt").write_text(staged)
+for state, options, expected in (("", [], {"low"}), ("", ["--stage", "red"], {"red", "low"}), ("", ["--stage", "red,blue", "--level", "2"], {"red", "blue", "high"}),
+                                 ("train_state { level: 3 stage: 'blue' }", [], {"blue", "high"}),
+                                 ("train_state { level: 3 stage: 'blue' }", ["--level", "0"], {"blue", "low"}),
+                                 ("train_state { level: 3 stage: 'blue' }", ["--stage", "red"], {"red", "blue", "high"})):
+    pathlib.Path("staged_solver.prototxt").write_text(f"net: 'staged.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 snapshot_prefix: 's' {state}\n")
+    table = run("train", "--solver", "staged_solver.prototxt", "-w", "1", "--explain", *options)
+    assert set(re.findall(r"^(red|blue|high|low) ", table, re.M)) == expected, (state, options, table)
+for command, phase in (("test", "TEST"), ("time", "TRAIN")):
+    table = run(command, "--model", "staged.prototxt", "-w", "1", "-n", "1", "--stage", "blue", "--level", "2", "--json", "--weights",
+                "one_iter_0.caffemodel,two_iter_0.caffemodel")
+    rows = [json.loads(line) for line in table.splitlines()]
+    if command == "time":
+        assert [r["layer"] for r in rows if r["type"] == "ReLU"] == (["blue", "high"]), rows
+        assert all(r["forward_ms"] >= 0 and r["backward_ms"] >= 0 and r["passes"] == 1 for r in rows)
+    else:
+        means = {r["output"]: r["value"] for r in rows if r["kind"] == "mean"}
+        assert "loss" in means and means["loss of the net"] == means["loss"] == [r["value"] for r in rows if r["kind"] == "batch" and r["output"] == "loss"][0], rows
+
+# lines of JSON of a training: those of --log; and commands that have none say so
+r = subprocess.run([TOOL, "train", "--solver", "solver.prototxt", "-w", "1", "--json", "--log", "log.jsonl"], capture_output=True, text=True)
+assert r.returncode == 0 and r.stdout == pathlib.Path("log.jsonl").read_text() and "Optimization Done." in r.stderr, (r.stdout, r.stderr)
+assert json.loads(r.stdout.splitlines()[-1])["kind"] == "end"
+for words in (["net", "show", "-m", "train.prototxt"], ["extract", "-m", "train.prototxt", "-b", "c"], ["train", "-s", "solver.prototxt", "--explain"]):
+    r = subprocess.run([TOOL, *words, "-w", "1", "--json"], capture_output=True, text=True)
+    assert r.returncode == 2 and "--json" in r.stderr and "JSON" in r.stderr and not r.stdout, (words, r.stderr)
 print("files in other forms: the same")
