@@ -72,7 +72,8 @@ static const struct argp_option options[] = {
      "test)",
      0},
     {"explain", KEY_EXPLAIN, NULL, 0,
-     "what each layer will send, compute and hold, from its plans; trains nothing", 0},
+     "what each layer will send, compute and hold, from its plans, and estimates of its time; trains nothing",
+     0},
     {"lean", KEY_LEAN, NULL, 0, "less memory: what lies between layers shares it where a step allows", 0},
     {"log", KEY_LOG, "FILE", 0, "losses, rates, tests and snapshots, a JSON object a line", 0},
     {"report", KEY_REPORT, "FILE", 0,
@@ -266,7 +267,7 @@ static dm_status explain(dm_solver *solver, bool apart)
     dm_net *net = dm_solver_net(solver);
     for (int i = 0; status == DM_OK && net; i++) {
         char *text = NULL;
-        status = dm_net_explain(net, &text);
+        status = dm_net_explain_at(net, 0, 0, &text);
         if (status == DM_OK) {
             fputs(text, stdout);
             free(text);

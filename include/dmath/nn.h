@@ -267,10 +267,16 @@ DM_API const char *dm_net_top(const dm_net *net, int i, int k);
 DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forward_ms, double *backward_ms);
 /* A table of what a pass forward and backward will do, from the plans of its calls, a row a layer:
  * floating-point operations in products, calls, bytes sent by the worker that sends most, memory of blobs,
- * parameters and workspace.
+ * parameters (with gradients and a solver's histories) and workspace.
  * `?`: calls whose plans depend on arrays that they make. Below it, how each inner product, convolution and
  * deconvolution is split, with estimates for all three forms. Nothing runs. */
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
+/* The same with an estimate of each layer's time forward and backward, in ms: the larger of its operations in
+ * products / `flops` and of the bytes that it reads or writes at least once / `bytes`, rates a second of all
+ * workers together; what is sent is not in it. 0 and 0: the rates of a product and of a sum on the workers,
+ * measured as dm_net_time does, in arrays of 96 MiB on each worker; blocks then. Errors: DM_ERR_ARG (rates that
+ * are not positive). */
+DM_API DM_CHECKED dm_status dm_net_explain_at(dm_net *net, double flops, double bytes, char **text);
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
 /* Milliseconds of each layer, forward and backward, the median of `passes` passes, as a table. Each is waited

@@ -1,8 +1,9 @@
-/* What a step of a net will do, a row a layer, out of the plans of its calls: nothing runs. */
+/* What a step of a net will do, a row a layer, out of the plans of its calls: nothing of the net runs. */
 #include "net/net.h"
 
 #include "data/feed.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,8 @@ static int64_t bytes_of(const nn_net *net, dm_array a)
     return bytes;
 }
 
-/* Blobs and scratch arrays, of all workers together; parameters and their gradients, on the worker with most.
- */
+/* Blobs and scratch arrays, of all workers together; parameters, their gradients and histories, on the worker
+ * with most. */
 static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
 {
     *blobs = *params = 0;
@@ -109,7 +110,7 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
     for (int i = 0; i < l->params; i++) {
         const nn_param *p = l->param[i];
         if (p->owner == l) {
-            *params += (bytes_of(l->net, p->data) + bytes_of(l->net, p->diff)) / p->count *
+            *params += (bytes_of(l->net, p->data) * (1 + l->net->histories) + bytes_of(l->net, p->diff)) / p->count *
                        nn_param_held(l->net, p, true);
         }
         if (p->owner == l && p->dealt) {
@@ -154,7 +155,32 @@ static void put_cost(FILE *to, const cost *c, bool any)
     }
 }
 
-static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *sent, int64_t *memory)
+/* Milliseconds that products, or what is read and written, take at these rates. */
+static double least_ms(double flops, double bytes, const nn_rates *r)
+{
+    const double products = flops / r->flops, memory = bytes / r->bytes;
+    return 1e3 * (products > memory ? products : memory);
+}
+
+/* Forward and backward of a layer; nothing without rates. */
+static void put_times(FILE *to, const nn_layer *l, bool back, const nn_rates *r, double *ms)
+{
+    if (r) {
+        const double one = nn_layer_flops(l), there = least_ms(one, nn_layer_bytes(l, false), r),
+                     returns = back ? least_ms(one * (1 + l->down[0]), nn_layer_bytes(l, true), r) : 0;
+        fprintf(to, " %10.4g", there);
+        if (back) {
+            fprintf(to, " %11.4g", returns);
+        } else {
+            fprintf(to, " %11s", "-");
+        }
+        ms[0] += there;
+        ms[1] += returns;
+    }
+}
+
+static dm_status explain_layer(FILE *to, nn_layer *l, const nn_rates *r, double *flops, int64_t *sent,
+                               int64_t *memory, double *ms)
 {
     cost forward = {0}, backward = {0};
     int64_t blobs = 0, params = 0;
@@ -172,8 +198,10 @@ static dm_status explain_layer(FILE *to, nn_layer *l, double *flops, int64_t *se
             one * (trains ? 3 : 1) * 1e-9);
     put_cost(to, &forward, !source);
     put_cost(to, &backward, back);
-    fprintf(to, " %10.2f %10.2f %10.2f\n", (double)blobs / (1 << 20), (double)params / (1 << 20),
+    fprintf(to, " %10.2f %10.2f %10.2f", (double)blobs / (1 << 20), (double)params / (1 << 20),
             (double)workspace / (1 << 20));
+    put_times(to, l, back, r, ms);
+    fputc('\n', to);
     *flops += one * (trains ? 3 : 1);
     *sent += forward.sent + backward.sent;
     memory[0] += blobs;
@@ -233,17 +261,47 @@ static dm_status explain_weights(FILE *to, const nn_net *net)
     return status;
 }
 
-static dm_status explain(nn_net *net, char **text)
+static void put_head(FILE *to, const nn_rates *r)
+{
+    if (r) {
+        fprintf(to,
+                "Times are estimates of what the layers compute: the larger of GFLOP / %.4g a second and MiB "
+                "read and "
+                "written / %.4g a second, the rates of all workers together; what is sent is not in them.\n",
+                r->flops * 1e-9, r->bytes / (1 << 20));
+    }
+    fprintf(to, "%-20s %-16s %-8s %10s %6s %12s %6s %12s %10s %10s %10s", "layer", "type", "split", "GFLOP",
+            "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
+    fprintf(to, r ? " %10s %11s\n" : "\n", "forward ms", "backward ms");
+}
+
+static void put_sums(FILE *to, const nn_net *net, const nn_rates *r, double flops, int64_t sent,
+                     const int64_t *memory, const double *ms)
+{
+    fprintf(to,
+            "On %d worker%s, forward%s: %.4g GFLOP in products; at most %.1f KiB sent by a worker; "
+            "%.2f MiB of blobs "
+            "on all workers together, %.2f MiB of parameters%s on each",
+            dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "",
+            net->phase == NN_TRAIN ? " and backward" : "", flops * 1e-9, (double)sent / 1024,
+            (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20),
+            net->phase == NN_TEST ? "" : ", their gradients and histories");
+    if (r) {
+        fprintf(to, "; about %.4g ms forward, %.4g ms backward", ms[0], ms[1]);
+    }
+    fputs(".\n", to);
+}
+
+static dm_status explain(nn_net *net, const nn_rates *r, char **text)
 {
     size_t length = 0;
-    double flops = 0;
+    double flops = 0, ms[2] = {0, 0};
     int64_t sent = 0, memory[2] = {0, 0};
     FILE *to = open_memstream(text, &length);
     if (!to) {
         return nn_no_memory();
     }
-    fprintf(to, "%-20s %-16s %-8s %10s %6s %12s %6s %12s %10s %10s %10s\n", "layer", "type", "split", "GFLOP",
-            "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
+    put_head(to, r);
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
     for (int i = 0; i < net->blob_count; i++) {
         net->blobs[i]->gradients = 0;
@@ -252,16 +310,10 @@ static dm_status explain(nn_net *net, char **text)
         net->params[i]->gradients = 0;
     }
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        status = explain_layer(to, &net->layers[i], &flops, &sent, memory);
+        status = explain_layer(to, &net->layers[i], r, &flops, &sent, memory, ms);
     }
     status = status == DM_OK ? explain_gathering(to, net, &sent) : status;
-    fprintf(to,
-            "On %d worker%s, forward%s: %.4g GFLOP in products; at most %.1f KiB sent by a worker; "
-            "%.2f MiB of blobs "
-            "on all workers together, %.2f MiB of parameters on each.\n",
-            dm_workers(net->session), dm_workers(net->session) > 1 ? "s" : "",
-            net->phase == NN_TRAIN ? " and backward" : "", flops * 1e-9, (double)sent / 1024,
-            (double)memory[0] / (1 << 20), (double)memory[1] / (1 << 20));
+    put_sums(to, net, r, flops, sent, memory, ms);
     if (net->wire && net->phase == NN_TRAIN) {
         fprintf(to, "Gradients of weights are sent in bf16, their sums in f32.\n");
     }
@@ -292,5 +344,25 @@ dm_status dm_net_explain(dm_net *net, char **text)
         return dm_error_set(DM_ERR_ARG, "dm_net_explain: an argument is NULL");
     }
     dm_status status = nn_net_enter(net);
-    return status == DM_OK ? nn_net_leave(net, explain(net, text)) : status;
+    return status == DM_OK ? nn_net_leave(net, explain(net, NULL, text)) : status;
+}
+
+static dm_status explain_at(nn_net *net, double flops, double bytes, char **text)
+{
+    nn_rates r = {flops, bytes};
+    dm_status status = flops > 0 ? DM_OK : nn_rates_measure(net, &r);
+    return status == DM_OK ? explain(net, &r, text) : status;
+}
+
+dm_status dm_net_explain_at(dm_net *net, double flops, double bytes, char **text)
+{
+    const bool measured = flops == 0 && bytes == 0,
+               said = isfinite(flops) && isfinite(bytes) && flops > 0 && bytes > 0;
+    if (!net || !text || !(measured || said)) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_net_explain_at: net and text must be there, flops and bytes both be "
+                            "positive numbers, or both 0");
+    }
+    dm_status status = nn_net_enter(net);
+    return status == DM_OK ? nn_net_leave(net, explain_at(net, flops, bytes, text)) : status;
 }

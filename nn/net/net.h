@@ -163,6 +163,7 @@ struct dm_net {
     int update;                 /* DM_UPDATE_* */
     int64_t store_bytes;        /* of decoded images, of each data layer */
     const char *store_folder;   /* while it is built */
+    int histories;              /* that the solver keeps of each parameter; 0: no solver */
     nn_layer *layers;
     int layer_count;
     nn_blob **blobs;
@@ -342,6 +343,14 @@ dm_status nn_net_save_hdf5(nn_net *net, const char *path);
 dm_status nn_net_load_hdf5(nn_net *net, const char *path);
 /* --- explain.c: multiplications and additions of a layer's forward pass that products need */
 double nn_layer_flops(const nn_layer *layer);
+/* --- time.c: the rates of all workers together, a second, those of a product and of a sum. Runs both. */
+typedef struct nn_rates {
+    double flops, bytes;
+} nn_rates;
+dm_status nn_rates_measure(const nn_net *net, nn_rates *out);
+/* Bytes that a pass of a layer reads or writes at least once, on all workers; 0 where layers beside it do its
+ * work. */
+double nn_layer_bytes(const nn_layer *layer, bool back);
 /* --- inspect.c: the elements of a blob in Caffe's order; blocks */
 dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 

@@ -142,10 +142,6 @@ static dm_status measure_pass(nn_net *net, int passes, double *ms)
 }
 
 /* --- the rates of all workers together, measured */
-typedef struct rates {
-    double flops, bytes; /* a second */
-} rates;
-
 typedef struct probe {
     dm_session *session;
     dm_array a, b, c;
@@ -196,7 +192,7 @@ static dm_status end_probe(const probe *p, dm_status before)
     return before;
 }
 
-static dm_status measure_rates(const nn_net *net, rates *out)
+dm_status nn_rates_measure(const nn_net *net, nn_rates *out)
 {
     enum { SIDE = 1024, LONG = 1 << 23 };
     dm_session *s = net->session;
@@ -224,28 +220,27 @@ static dm_status measure_rates(const nn_net *net, rates *out)
     return end_probe(&m, status);
 }
 
-/* Bytes that a layer reads or writes at least once, in both passes; 0 where layers beside it do its work. */
-static double bytes_of(const nn_layer *l)
+double nn_layer_bytes(const nn_layer *l, bool back)
 {
-    if (l->merged && (l->merged_back || !l->need_backward)) {
+    if (back ? !l->need_backward || l->merged_back : l->merged) {
         return 0;
     }
     const double each = l->net->type == DM_F32 ? 4 : 2;
     double bytes = 0;
     for (int i = 0; i < l->bottoms; i++) {
-        bytes += (double)l->bottom[i]->count * each * (1 + l->need_backward + l->down[i]);
+        bytes += (double)l->bottom[i]->count * each * (1 + (back && l->down[i]));
     }
     for (int i = 0; i < l->tops; i++) {
-        bytes += (double)l->top[i]->count * each * (1 + l->need_backward);
+        bytes += (double)l->top[i]->count * each;
     }
     for (int i = 0; i < l->params; i++) { /* each worker has its own */
-        bytes += (double)l->param[i]->count * (each + (l->need_backward ? each + 4 : 0)) *
+        bytes += (double)l->param[i]->count * (back ? each + 4 : each) *
                  (l->ranges ? l->split.parts[0] : dm_workers(l->net->session));
     }
-    return l->merged ? bytes / 2 : bytes;
+    return bytes;
 }
 
-static dm_status print_times(const nn_net *net, int passes, const rates *r, const double *forward,
+static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, const double *forward,
                              const double *backward, double pass, char **text)
 {
     size_t length = 0;
@@ -260,7 +255,7 @@ static dm_status print_times(const nn_net *net, int passes, const rates *r, cons
         const nn_layer *l = &net->layers[i];
         double flops =
             nn_layer_flops(l) * (net->phase == NN_TRAIN && l->need_backward ? 1 + 1 + l->down[0] : 1);
-        double bytes = bytes_of(l), took = forward[i] + backward[i];
+        double bytes = nn_layer_bytes(l, false) + nn_layer_bytes(l, true), took = forward[i] + backward[i];
         double limit = 1e3 * (flops / r->flops > bytes / r->bytes ? flops / r->flops : bytes / r->bytes);
         fprintf(to, "%-20s %-16s %10.3f %10.3f %10.4g %10.2f %10.3f ", l->name, l->type->name, forward[i],
                 backward[i], flops * 1e-9, bytes / (1 << 20), limit);
@@ -291,10 +286,10 @@ static dm_status time_net(dm_net *net, int passes, char **text)
     size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
     double *forward = malloc(bytes), *backward = malloc(bytes);
     dm_status status = forward && backward ? measure(net, passes, forward, backward) : nn_no_memory();
-    rates r = {1, 1};
+    nn_rates r = {1, 1};
     double pass = 0;
     status = status == DM_OK ? measure_pass(net, passes, &pass) : status;
-    status = status == DM_OK ? measure_rates(net, &r) : status;
+    status = status == DM_OK ? nn_rates_measure(net, &r) : status;
     status = status == DM_OK ? print_times(net, passes, &r, forward, backward, pass, text) : status;
     free(forward);
     free(backward);

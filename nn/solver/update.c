@@ -57,6 +57,7 @@ dm_status nn_solver_rule(dm_solver *s)
                               type, fields[i]);
         }
     }
+    s->net->histories = s->rule->histories;
     s->history_count = s->rule->histories * s->net->param_count; /* h of all parameters, then k of all */
     return DM_OK;
 }

@@ -116,6 +116,29 @@ subprocess.run([TOOL, "train", "--solver", "places_solver.prototxt", "-w", "2", 
 page = pathlib.Path("places.html").read_text()
 assert "<h2>Confusion matrix</h2><p>Left out: " in page and "class='matrix'" not in page
 
+# --- what is said beforehand: times from the rates above the table, and memory with histories
+OUTPUTS, WORKERS = 3000, 2
+pathlib.Path("wide.prototxt").write_text(pathlib.Path("net.prototxt").read_text().replace("num_output: 3", f"num_output: {OUTPUTS}"))
+for solver, histories in (("SGD", 1), ("Adam", 2)):
+    pathlib.Path("wide_solver.prototxt").write_text(f"net: 'wide.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 type: '{solver}' momentum: 0.9\n")
+    text = subprocess.run([TOOL, "train", "--solver", "wide_solver.prototxt", "-w", str(WORKERS), "--explain"], check=True, capture_output=True, text=True).stdout
+    gflops, mib = map(float, re.search(r"GFLOP / (\S+) a second and MiB read and written / (\S+) a second", text).groups())
+    assert text.index("GFLOP / ") < text.index("layer  "), "the rates stand above the table"
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if re.match(r"(c|ip|loss) ", line)}
+    x, c, y = 16 * 64, 16 * 5 * 36, 16 * OUTPUTS  # elements of the blobs; then each layer's operations and elements, forward and backward
+    expected = {"c": ((2 * c * 9, x + c + WORKERS * 50), (2 * c * 9, x + c + WORKERS * 2 * 50)),
+                "ip": ((2 * y * 180, c + y + WORKERS * 181 * OUTPUTS), (4 * y * 180, 2 * c + y + WORKERS * 2 * 181 * OUTPUTS)),
+                "loss": ((0, y + 16 + 1), (0, 2 * y + 16 + 1))}
+    sums = [0, 0]
+    for name, passes in expected.items():
+        for k, (flops, elements) in enumerate(passes):
+            ms = 1e3 * max(flops / (gflops * 1e9), 4 * elements / (mib * 2**20))
+            assert abs(float(rows[name][k - 2]) - ms) <= 2e-3 * ms, (name, k, rows[name], ms)
+            sums[k] += ms
+    said = [float(v) for v in re.search(r"about (\S+) ms forward, (\S+) ms backward", text).groups()]
+    assert said[0] >= sums[0] * 0.998 and abs(said[1] - sums[1]) <= 2e-3 * sums[1], (said, sums)  # data are written too
+    assert abs(float(rows["ip"][-4]) - 4 * 181 * OUTPUTS * (2 + histories) / 2**20) < 0.006, (solver, rows["ip"])
+
 # --- a terminal has a bar
 parent, child = pty.openpty()
 run = subprocess.Popen([*COMMAND[:-4], "--max-iter", "400"], stdout=subprocess.DEVNULL, stderr=child)

@@ -353,12 +353,53 @@ static void test_embed(void **state)
     assert_true(fabs(trained(net, "", DM_BF16) - want) < 0.02 && fabs(trained(net, "", DM_F16) - want) < 0.004);
 }
 
+/* Times of what dm_net_explain_at prints, at rates that are given: a product of 2 * 4 * 5 * 3 operations, on
+ * each of which the layer reads and writes 4 * 5 + 4 * 3 numbers, and 18 parameters. */
+static void test_rates(void **state)
+{
+    static const char text[] =
+        "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: [4, 5] } } }\n"
+        "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'y' inner_product_param { num_output: 3 } "
+        "}\n";
+    static const double wrong[][2] = {{-1, 1}, {1, 0}, {0, 1}, {1, -1}, {INFINITY, 1}, {1, NAN}};
+    static const double rates[][2] = {{1e6, 1e12}, {1e12, 1e6}};
+    dm_net *net = NULL;
+    char *said = NULL;
+    (void)state;
+    CHECK(dm_net_open_text(session, text, "net", NULL, &net));
+    for (int i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(dm_net_explain_at(net, wrong[i][0], wrong[i][1], &said), DM_ERR_ARG);
+    }
+    assert_int_equal(dm_net_explain_at(NULL, 1, 1, &said), DM_ERR_ARG);
+    assert_int_equal(dm_net_explain_at(net, 1, 1, NULL), DM_ERR_ARG);
+    for (int i = 0; i < COUNT(rates); i++) {
+        double ms = -1, expected = 0.12;
+        char back[8] = "";
+        CHECK(dm_net_explain_at(net, rates[i][0], rates[i][1], &said));
+        const char *row = strstr(said, "\nip ");
+        assert_non_null(row);
+        int found = sscanf(row, " ip InnerProduct batch %*f %*d %*f %*s %*s %*f %*f %*f %lf %7s", &ms, back);
+        assert_int_equal(found, 2);
+        if (i == 1) { /* each worker reads the parameters */
+            expected = 4e-3 * (4 * 5 + 4 * 3 + 18 * dm_workers(session));
+        }
+        assert_true(fabs(ms - expected) < 1e-3 * expected);
+        assert_string_equal(back, "-");
+        free(said);
+        CHECK(dm_net_explain(net, &said));
+        assert_null(strstr(said, "forward ms"));
+        free(said);
+    }
+    CHECK(dm_net_close(net));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shared),    cmocka_unit_test(test_states),   cmocka_unit_test(test_upgrade),
         cmocka_unit_test(test_save_load), cmocka_unit_test(test_refusals), cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_sizes),     cmocka_unit_test(test_updates),  cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_rates),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
