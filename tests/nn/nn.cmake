@@ -12,6 +12,18 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
+# Short ones of layers, data, and a training with a snapshot, under sanitizers too.
+set(brief test_layers test_data test_lenet)
+set_property(TEST ${brief} APPEND PROPERTY LABELS brief)
+add_dependencies(tests_brief ${brief})
+
+# Gradients, nets and layers on emulated GPUs.
+foreach(program test_gradients test_net test_layers)
+  dmath_test(${program}_emulated ${program})
+  set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
+  dmath_test_folder(${program}_emulated)
+endforeach()
+
 # Splits of layers, tests beside training, updates that are dealt out, and gradients in bf16, with ranks, and on emulated GPUs.
 foreach(program test_split test_beside test_dealt test_wire)
   foreach(ranks 3 6)
