@@ -35,7 +35,8 @@ static bool is_solver(const char *text, size_t length, const char *path)
     char name[64];
     bool before = false; /* a colon: what comes is a value */
     while (nn_scan_next(&s) == DM_OK && s.kind != NN_TOKEN_END) {
-        depth += (s.kind == '{' || s.kind == '<') - (s.kind == '}' || s.kind == '>');
+        depth += s.kind == '{' || s.kind == '<' || s.kind == '[';
+        depth -= s.kind == '}' || s.kind == '>' || s.kind == ']';
         if (s.kind == NN_TOKEN_NAME && depth == 0 && !before && s.length < sizeof name) {
             snprintf(name, sizeof name, "%.*s", (int)s.length, s.text);
             bool net = nn_schema_by_name(N, name), solver = nn_schema_by_name(S, name);

@@ -132,7 +132,7 @@ static dm_status load_weights(dm_solver *s, const char *list)
 {
     dm_status status = DM_OK;
     char path[4096];
-    while (status == DM_OK && *list) {
+    while (status == DM_OK && list) {
         size_t n = strcspn(list, ","), begin = strspn(list, " "), end = n;
         while (end > begin && list[end - 1] == ' ') {
             end--;
@@ -145,7 +145,7 @@ static dm_status load_weights(dm_solver *s, const char *list)
         snprintf(path, sizeof path, "%.*s", (int)(end - begin), list + begin);
         nn_solver_log(s, "Finetuning from %s", path);
         status = nn_net_load(s->net, path);
-        list += n + (list[n] == ',');
+        list = list[n] ? list + n + 1 : NULL;
     }
     return status;
 }

@@ -161,8 +161,9 @@ for way in ("option", "field"):
     assert len(got["c"]) > 100 and got["c"] == one["c"] != two["other_c"] and got["ip"] == two["ip"] != one["other_ip"], way
 pathlib.Path("all.prototxt").write_text(nothing)
 run("train", "--solver", "all.prototxt", "-w", "1", "--weights", "one_iter_0.caffemodel,", fails="is not a list of files with commas")
-pathlib.Path("all.prototxt").write_text(nothing + "weights: ' ,b'\n")
-run("train", "--solver", "all.prototxt", "-w", "1", fails="all.prototxt:2: weights takes files with commas between them")
+for wrong in (" ,b", "", "one_iter_0.caffemodel,"):
+    pathlib.Path("all.prototxt").write_text(nothing + f"weights: '{wrong}'\n")
+    run("train", "--solver", "all.prototxt", "-w", "1", fails="all.prototxt:2: weights takes files with commas between them")
 
 # level and stages: those of the file, unless options say more
 staged = pathlib.Path("train.prototxt").read_text() + "".join(
