@@ -128,6 +128,17 @@ static inline void expect_diff(dm_net *net, const char *what, const char *blob, 
     expect(text, found, want, elements(s), 2e-5);
 }
 
+/* A net of this text is refused, with a message that has these words. */
+static inline void expect_refusal(const char *text, const char *layer, dm_status wanted, const char *words)
+{
+    dm_net *net = NULL;
+    dm_status status = dm_net_open_text(session, text, NULL, NULL, &net);
+    if (status != wanted || !strstr(dm_error_message(), words)) {
+        fail_msg("%s: %d, %s", layer, (int)status, dm_error_message());
+    }
+    assert_null(net);
+}
+
 static inline void fill(float *x, int64_t count)
 {
     assert_true(count <= MOST);

@@ -274,17 +274,12 @@ static void test_refusals(void **state)
     (void)state;
     for (int i = 0; i < COUNT(refused); i++) {
         char text[1024];
-        dm_net *net = NULL;
         snprintf(text, sizeof text,
                  "layer { name: 'in' type: 'Input' top: ['x', 'cont', 'f'] input_param { shape { dim: [%s] } "
                  "shape { dim: "
                  "[3, 7] } shape { dim: [%s] } } }\nlayer { name: 'it' type: 'LSTM' %s }\n",
                  refused[i].dims, refused[i].third, refused[i].layer);
-        dm_status status = dm_net_open_text(session, text, NULL, NULL, &net);
-        if (status != refused[i].status || !strstr(dm_error_message(), refused[i].message)) {
-            fail_msg("%s: %d, %s", refused[i].layer, (int)status, dm_error_message());
-        }
-        assert_null(net);
+        expect_refusal(text, refused[i].layer, refused[i].status, refused[i].message);
     }
 }
 

@@ -210,16 +210,22 @@ def one(args, number):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main():
+def arguments(tries):
+    """Those of all scripts of deaths."""
     p = argparse.ArgumentParser()
     p.add_argument("program")
-    p.add_argument("--tries", type=int, default=50)
+    p.add_argument("--tries", type=int, default=tries)
     p.add_argument("--first", type=int, default=0, help="number of the first try: repeats one")
     p.add_argument("--seed", type=int, default=int(time.time()))
     p.add_argument("--beside", type=int, default=2)
     p.add_argument("--bound", type=float, default=5)
     p.add_argument("--named", type=float, default=3)
     p.add_argument("--half", type=float)
+    return p
+
+
+def main():
+    p = arguments(tries=50)
     p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "rank0", "launcher", "group", "term", "shell", "ctrl_c", "interrupt"])
     p.add_argument("--launcher", type=lambda t: t.split(","), default=["plain", "recovery"])
     p.add_argument("--worker", help="dmath-worker: half of the jobs have it on the workers' ranks")

@@ -12,7 +12,6 @@ PROGRAM is kill_main. As in deaths.py, a third of the jobs has a shell between S
 and within --bound seconds all ranks, the shells and srun have ended, srun with a status that is not 0; the job's files that are half
 written are gone where the ranks could do that, and no shared memory is left.
 """
-import argparse
 import concurrent.futures
 import glob
 import os
@@ -25,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from deaths import LATE, STARTS_WITHIN, alive, wait_until
+from deaths import LATE, STARTS_WITHIN, alive, arguments, wait_until
 
 
 def ranks_in(folder):
@@ -130,15 +129,7 @@ def one(args, number):
 
 
 def main():
-    p = argparse.ArgumentParser()
-    p.add_argument("program")
-    p.add_argument("--tries", type=int, default=20)
-    p.add_argument("--first", type=int, default=0, help="number of the first try: repeats one")
-    p.add_argument("--seed", type=int, default=int(time.time()))
-    p.add_argument("--beside", type=int, default=2)
-    p.add_argument("--bound", type=float, default=5)
-    p.add_argument("--named", type=float, default=3)
-    p.add_argument("--half", type=float)
+    p = arguments(tries=20)
     p.add_argument("--starts", type=float, default=STARTS_WITHIN)
     p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "worker", "worker", "rank0"])
     p.add_argument("--kill-on-bad-exit", type=lambda t: [int(x) for x in t.split(",")], default=[0, 1])
