@@ -3,7 +3,10 @@
  * The order of a plan's steps is one in which a single queue could take them (plan.h; the rule "one queue" of
  * the simulator). The new plan is that queue. A push waits for nothing there, as its place is free. An arrival
  * is put off to the first step that waits for it, and no step between touches its destination, for it might
- * have come there any time. */
+ * have come there any time.
+ *
+ * An exchange costs as much as some small kernels, so each takes along what could be done by then: pushes that
+ * stand later, and arrivals that come before the next push. */
 #include "plan/on_device.h"
 
 #include <assert.h>
@@ -13,16 +16,20 @@
 #include <string.h>
 
 enum { END_REFS = 200 };
+/* An arrival is taken this much early at most, in work between it and its first use. */
+static const int64_t MOST_FLOPS = 1000000000;
 
 typedef struct maker {
     const dmi_plan *from;
     dmi_plan *to;
     int step_room, work_room;
     dmi_exchange_part *part;               /* [from->nstep] numbers and places of the transfers */
-    const dmi_step **expect[DMI_CHANNELS]; /* by ordinal */
-    const dmi_step **push;                 /* that wait to be put into an exchange */
+    const dmi_step **expect[DMI_CHANNELS], **send[DMI_CHANNELS]; /* by ordinal */
+    const dmi_step **push;                                       /* that wait to be put into an exchange */
     int pushes;
+    uint32_t taken[DMI_CHANNELS];                       /* pushes in `push` or in exchanges so far */
     uint32_t sent[DMI_CHANNELS], arrived[DMI_CHANNELS]; /* in exchanges so far */
+    uint32_t computed[DMI_CHANNELS];                    /* kernels so far */
     bool reached[DMI_ON_DEVICE_WORKERS];                /* by a push of this run */
     bool failed;                                        /* no memory */
 } maker;
@@ -297,29 +304,105 @@ static void put(maker *m, const uint32_t until[DMI_CHANNELS])
     }
 }
 
-static void take_step(maker *m, const dmi_step *step)
+/* Is all that a transfer waits for in front of the next exchange? Pushes that are taken: `sent` is m->taken. */
+static bool is_due(const maker *m, const dmi_step *transfer, const uint32_t *sent)
 {
+    bool due = true;
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        const uint32_t *wait = transfer->wait + c * DMI_CHANNEL_LANES;
+        due = due && wait[DMI_LANE_COMPUTE] <= m->computed[c] && wait[DMI_LANE_SEND] <= sent[c] &&
+              wait[DMI_LANE_RECV] <= m->arrived[c];
+    }
+    return due;
+}
+
+/* Pushes that stand later, but could be done by now: the exchange that is about to be put takes them along. */
+static void take_pushes(maker *m)
+{
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        const uint32_t all = m->from->lane_steps[c * DMI_CHANNEL_LANES + DMI_LANE_SEND];
+        while (m->taken[c] < all && is_due(m, m->send[c][m->taken[c]], m->taken)) {
+            m->push[m->pushes++] = m->send[c][m->taken[c]++];
+        }
+    }
+}
+
+/* Could the exchange take the arrivals up to these, too? */
+static bool all_due(const maker *m, const uint32_t until[DMI_CHANNELS])
+{
+    bool due = true;
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        for (uint32_t i = m->arrived[c]; i < until[c]; i++) {
+            due = due && is_due(m, m->expect[c][i], m->sent);
+        }
+    }
+    return due;
+}
+
+static void raise_until(uint32_t until[DMI_CHANNELS], const dmi_step *step)
+{
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        until[c] = DMI_MAX(until[c], step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV]);
+    }
+}
+
+/* Arrivals that steps behind step `at` wait for, up to the next push of this worker. To wait for them now keeps
+ * nobody from going on: peers get no more from this worker before that push, whenever it waits. Only those of
+ * the same call: peers send these now too. Those of a later call may come after their work for this one. */
+static void take_arrivals(const maker *m, int at, uint32_t until[DMI_CHANNELS])
+{
+    int64_t flops = 0;
+    for (int i = at; i < m->from->nstep && flops <= MOST_FLOPS; i++) {
+        const dmi_step *step = &m->from->step[i];
+        if (step->call != m->from->step[at].call) {
+            return;
+        }
+        uint32_t further[DMI_CHANNELS];
+        memcpy(further, until, sizeof further);
+        raise_until(further, step);
+        if ((step->kind == DMI_STEP_PUSH && step->ordinal > m->taken[dmi_lane_channel(step->lane)]) ||
+            (step->kind != DMI_STEP_EXPECT && !all_due(m, further))) {
+            return;
+        }
+        if (step->kind != DMI_STEP_EXPECT) {
+            memcpy(until, further, sizeof further);
+        }
+        flops += step->flops;
+    }
+}
+
+static void take_step(maker *m, int at)
+{
+    const dmi_step *step = &m->from->step[at];
+    const int channel = dmi_lane_channel(step->lane);
     uint32_t until[DMI_CHANNELS];
     bool waits = false;
+    if (step->kind == DMI_STEP_EXPECT || (step->kind == DMI_STEP_PUSH && step->ordinal <= m->taken[channel])) {
+        return; /* it comes when it is needed; what its destination waits for is in front of it. Or it is sent
+                 */
+    }
+    memcpy(until, m->arrived, sizeof until);
+    raise_until(until, step);
     for (int c = 0; c < DMI_CHANNELS; c++) {
-        until[c] = DMI_MAX(m->arrived[c], step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV]);
         waits = waits || until[c] > m->arrived[c];
     }
-    if (step->kind ==
-        DMI_STEP_EXPECT) { /* it comes when it is needed; what its destination waits for is in front of it */
-        return;
-    }
-    if (waits || dmi_lane_computes(step->lane)) {
+    if (waits || (m->pushes > 0 && step->kind != DMI_STEP_PUSH)) {
+        take_pushes(m);
+        take_arrivals(m, at, until);
         put(m, until);
     }
     if (step->kind == DMI_STEP_PUSH) {
-        m->push[m->pushes++] = step;
+        if (step->ordinal > m->taken[channel]) {
+            m->push[m->pushes++] = step;
+            m->taken[channel]++;
+        }
         return;
     }
     dmi_step *copy = add_step(m, step, step->kind, step->nref);
     if (copy) {
         memcpy(copy->ref, step->ref, step->nref * sizeof *step->ref);
     }
+    m->computed[channel]++;
 }
 
 /* Marks the last exchange, and adds the steps that end the run: they write all that the run writes, so that who
@@ -388,7 +471,8 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     m->push = calloc(steps, sizeof(dmi_step *));
     for (int c = 0; c < DMI_CHANNELS; c++) {
         m->expect[c] = calloc(steps, sizeof(dmi_step *));
-        m->failed = m->failed || !m->expect[c];
+        m->send[c] = calloc(steps, sizeof(dmi_step *));
+        m->failed = m->failed || !m->expect[c] || !m->send[c];
     }
     if (!to) {
         return false;
@@ -419,8 +503,9 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     }
     for (int i = 0; i < plan->nstep; i++) {
         const dmi_step *step = &plan->step[i];
-        if (step->kind == DMI_STEP_EXPECT) {
-            m->expect[dmi_lane_channel(step->lane)][step->ordinal - 1] = step;
+        if (step->kind == DMI_STEP_EXPECT || step->kind == DMI_STEP_PUSH) {
+            const int c = dmi_lane_channel(step->lane);
+            (step->kind == DMI_STEP_PUSH ? m->send : m->expect)[c][step->ordinal - 1] = step;
         }
     }
     number_payloads(m, to->on_device);
@@ -464,7 +549,7 @@ dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char w
     if (begin(&m, plan, workers)) {
         const uint32_t all[DMI_CHANNELS] = {plan->lane_steps[DMI_LANE_RECV], plan->lane_steps[DMI_LANE_RECV_1]};
         for (int i = 0; i < plan->nstep && !m.failed; i++) {
-            take_step(&m, &plan->step[i]);
+            take_step(&m, i);
         }
         put(&m, all);
         add_end(&m);
@@ -475,6 +560,7 @@ dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char w
     free((void *)m.push);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         free((void *)m.expect[c]);
+        free((void *)m.send[c]);
     }
     if (m.failed) {
         dmi_plan_release(m.to);

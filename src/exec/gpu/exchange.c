@@ -258,6 +258,7 @@ static void prepare_section(dmi_engine *e, int lane, uint64_t at, uint32_t lengt
 static void launch_section(dmi_engine *e, int lane, uint64_t at, uint32_t length, const dmi_stamp *wait)
 {
     e->gpu->launching = true;
+    e->gpu->queue[lane]->compile = DMI_COMPILE_LOADED;
     dmi_gpu_failed(e, dmi_lane_slot(&e->lane[lane], at), dmi_gpu_after(e, lane, wait));
     for (uint64_t i = at; i < at + length;) {
         dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], i);
@@ -269,6 +270,7 @@ static void launch_section(dmi_engine *e, int lane, uint64_t at, uint32_t length
         i += run ? (uint64_t)run : 1;
     }
     e->gpu->issued[lane] = at; /* the caller counts them */
+    e->gpu->queue[lane]->compile = e->config.map_compile;
     e->gpu->launching = false;
 }
 

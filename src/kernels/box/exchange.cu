@@ -2,9 +2,11 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/exchange.h"
 
-/* Few thread blocks, for a block waits for all pushes of its peers, and these for all blocks here: all must run
- * at once. */
-enum { THREADS = DMI_CUDA_THREADS, DEPTH = 4, BLOCK_BYTES = 8192, MOST_BLOCKS = 32, RUNS_AHEAD = 2 };
+/* A warp moves CHUNK bytes at a time: of whichever payload, so that all of a step are under way at once. Not
+ * more thread blocks than a device has multiprocessors, for a block waits for all pushes of its peers, and
+ * these for all blocks here: all must run at once. */
+enum { THREADS = DMI_CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP, DEPTH = 4, CHUNK = 2048, RUNS_AHEAD = 2 };
+enum { MOST_BLOCKS = 128 };
 enum { PUSHED = 1, DONE = 2 }; /* words of the queue's ticket; the first is that of other kernels */
 enum { LOOK_EVERY = 1024, TELL_AFTER = 16 }; /* polls between two looks at the host's word; such looks */
 
@@ -15,9 +17,10 @@ static __device__ __forceinline__ uint32_t load_acquire_system(const uint32_t *p
     return v;
 }
 
-static __device__ __forceinline__ void store_release_system(uint32_t *p, uint32_t value)
+/* Behind a fence for the system: what was stored before that is seen by who acquires the value. */
+static __device__ __forceinline__ void store_relaxed_system(uint32_t *p, uint32_t value)
 {
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 
 static __device__ void await(const dmi_exchange_call &x, const uint32_t *word, uint32_t value, int peer)
@@ -39,18 +42,19 @@ static __device__ void await(const dmi_exchange_call &x, const uint32_t *word, u
     }
 }
 
-/* Rows here and rows one behind the other, in units of T. Places are read past the first-level cache, which
- * does not see what peers write. */
+/* Rows here and rows one behind the other, in units of T: those of chunk `chunk`, by a warp. Places are read
+ * past the first-level cache, which does not see what peers write. */
 template <typename T>
-static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, uint32_t first, uint32_t all)
+static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, uint32_t chunk)
 {
     const uint32_t row = (uint32_t)(r.width / (int64_t)sizeof(T)), items = row * (uint32_t)r.height;
-    for (uint32_t i = first; i < items; i += all * DEPTH) {
+    const uint32_t each = CHUNK / sizeof(T), begin = chunk * each, end = min(begin + each, items);
+    for (uint32_t i = begin + threadIdx.x % WARP; i < end; i += WARP * DEPTH) {
         T v[DEPTH];
 #pragma unroll
         for (int k = 0; k < DEPTH; k++) {
-            const uint32_t at = i + k * all;
-            if (at < items) {
+            const uint32_t at = i + k * WARP;
+            if (at < end) {
                 const T *here = (const T *)(r.here + (r.height == 1 ? 0 : at / row * r.pitch)) +
                                 (r.height == 1 ? at : at % row);
                 v[k] = push ? *here : __ldcg((const T *)place + at);
@@ -58,8 +62,8 @@ static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, 
         }
 #pragma unroll
         for (int k = 0; k < DEPTH; k++) {
-            const uint32_t at = i + k * all;
-            if (at < items) {
+            const uint32_t at = i + k * WARP;
+            if (at < end) {
                 T *here =
                     (T *)(r.here + (r.height == 1 ? 0 : at / row * r.pitch)) + (r.height == 1 ? at : at % row);
                 *(push ? (T *)place + at : here) = v[k];
@@ -68,34 +72,52 @@ static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, 
     }
 }
 
-static __device__ void move_rows(const dmi_exchange_rows &r, uint32_t run, bool push)
+static __device__ void move_chunk(const dmi_exchange_rows &r, uint32_t run, bool push, uint32_t chunk)
 {
-    const uint32_t first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
     char *place = r.place + (run & 1) * r.half;
     const uint64_t bits = (uint64_t)r.here | (uint64_t)r.width | (r.height > 1 ? (uint64_t)r.pitch : 0);
-    if (!r.here) {
-        return;
-    }
     if (bits % sizeof(uint4) == 0) {
-        move<uint4>(r, place, push, first, all);
+        move<uint4>(r, place, push, chunk);
     } else if (bits % sizeof(uint32_t) == 0) {
-        move<uint32_t>(r, place, push, first, all);
+        move<uint32_t>(r, place, push, chunk);
     } else {
-        move<uint8_t>(r, place, push, first, all);
+        move<uint8_t>(r, place, push, chunk);
+    }
+}
+
+static __host__ __device__ uint32_t chunks_of(const dmi_exchange_rows &r)
+{
+    return (uint32_t)((r.width * r.height + CHUNK - 1) / CHUNK);
+}
+
+/* The chunks of `count` payloads one behind the other, dealt out to the warps of all thread blocks. */
+static __device__ void move_rows(const dmi_exchange_rows *rows, int count, uint32_t run, bool push)
+{
+    uint32_t chunk = blockIdx.x * WARPS + threadIdx.x / WARP;
+    for (int k = 0; k < count; k++) {
+        const uint32_t chunks = chunks_of(rows[k]);
+        for (; chunk < chunks; chunk += gridDim.x * WARPS) {
+            if (rows[k].here) {
+                move_chunk(rows[k], run, push, chunk);
+            }
+        }
+        chunk -= chunks;
     }
 }
 
 /* Is this the last thread block to come here? Then all stores of all blocks are seen by who acquires what it
- * then releases. For thread 0, behind a barrier. */
+ * stores next. For thread 0, behind a barrier. */
 static __device__ bool last_of_all(uint32_t *ticket)
 {
     __threadfence_system();
-    bool last = gridDim.x == 1 || atomicAdd(ticket, 1) == gridDim.x - 1;
-    if (last) {
+    if (gridDim.x > 1) {
+        if (atomicAdd(ticket, 1) != gridDim.x - 1) {
+            return false;
+        }
         *ticket = 0;
         __threadfence_system();
     }
-    return last;
+    return true;
 }
 
 /* Order, as in push.cu: stores of a block, its barrier, thread 0's fence, its ticket; who draws the last one
@@ -111,28 +133,24 @@ static __global__ void __launch_bounds__(THREADS)
         await(x, x.rows[i].gate, run - RUNS_AHEAD, x.rows[i].peer);
     }
     __syncthreads();
-    for (int k = 0; k < x.pushes; k++) {
-        move_rows(x.rows[k], run, true);
-    }
+    move_rows(x.rows, x.pushes, run, true);
     __syncthreads();
     if (i == 0 && x.pushes > 0 && last_of_all(ticket + PUSHED)) {
         for (int k = 0; k < x.pushes; k++) {
-            store_release_system(x.rows[k].flag, run);
+            store_relaxed_system(x.rows[k].flag, run);
         }
     }
     if (i >= x.pushes && i < all) {
         await(x, x.rows[i].flag, run, x.rows[i].peer);
     }
     __syncthreads();
-    for (int k = x.pushes; k < all; k++) {
-        move_rows(x.rows[k], run, false);
-    }
+    move_rows(x.rows + x.pushes, x.arrivals, run, false);
     if (x.last) {
         __syncthreads();
         if (i == 0 && last_of_all(ticket + DONE)) {
             *x.run = run + 1;
             for (int k = 0; k < x.ends; k++) {
-                store_release_system(x.ended[k], run);
+                store_relaxed_system(x.ended[k], run);
             }
         }
     }
@@ -140,13 +158,12 @@ static __global__ void __launch_bounds__(THREADS)
 
 void dmi_cuda_launch_exchange(dmi_queue *q, const dmi_exchange_call *call)
 {
-    int64_t most = 0;
+    int64_t chunks[2] = {0, 0}; /* of pushes, of arrivals */
     for (int i = 0; i < call->pushes + call->arrivals; i++) {
-        const int64_t bytes = call->rows[i].width * call->rows[i].height;
-        most = bytes > most ? bytes : most;
+        chunks[i >= call->pushes] += chunks_of(call->rows[i]);
     }
-    int64_t blocks = (most + BLOCK_BYTES - 1) / BLOCK_BYTES;
-    blocks = blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
+    int64_t blocks = (DMI_MAX(chunks[0], chunks[1]) + WARPS - 1) / WARPS;
+    blocks = DMI_MAX(1, DMI_MIN(blocks, DMI_MIN(MOST_BLOCKS, q->multiprocessors)));
     launch_after(q, exchange, dim3((unsigned)blocks), *call, q->ticket);
     dmi_cuda_launched(q, "exchange");
 }

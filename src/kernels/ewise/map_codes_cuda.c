@@ -1,6 +1,7 @@
 /* The compiled programs of this process: each is compiled once for a kind of GPU, and loaded once on every
  * device. */
 #include "base/config.h"
+#include "kernels/cuda/exchange.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/ewise/map_args.h"
 #include "kernels/ewise/map_code.h"
@@ -220,13 +221,14 @@ static int capability_of(int device)
 static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
 {
     int major, minor, device = q->device;
+    const bool settled = q->compile == DMI_COMPILE_LOADED;
     if (q->compile == DMI_COMPILE_NEVER || device >= MOST_DEVICES || !dmi_nvrtc_version(&major, &minor)) {
         return false;
     }
     int capability = capability_of(device);
     pthread_mutex_lock(&lock);
     program *p = capability > 0 && driver_found() ? find(w, capability) : NULL;
-    if (p && !p->failed && !p->code) {
+    if (p && !p->failed && !p->code && !settled) {
         p->uses += p->uses < AUTO_USES;
         bool compile =
             q->compile == DMI_COMPILE_ALWAYS || q->repeats || bytes >= AUTO_BYTES || p->uses == AUTO_USES;
@@ -234,7 +236,7 @@ static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
             make_code(p, q, w, compile);
         }
     }
-    if (p && p->code && p->state[device] == NOT_LOADED) {
+    if (p && p->code && p->state[device] == NOT_LOADED && !settled) {
         load(p, device);
     }
     bool there = p && p->state[device] == LOADED;
