@@ -114,13 +114,11 @@ dm_status dmi_gpu_messages(dmi_engine *e, int64_t chunk_bytes)
 {
     dmi_gpu *g = e->gpu;
     dm_status status = DM_OK;
-    for (int i = 0; i < STAGED && chunk_bytes > 0 && status == DM_OK; i++) {
-        status = dmi_gpu_packed_make(g, &g->message_out.buffer[i], NULL, chunk_bytes);
-        status = status == DM_OK ? dmi_gpu_packed_make(g, &g->message_in.buffer[i], NULL, chunk_bytes) : status;
+    if (chunk_bytes > 0) {
+        status = dmi_gpu_packed_make(g, &g->message_out, &g->message_in, NULL, chunk_bytes);
     }
-    for (int i = 0; i < STAGED && (chunk_bytes == 0 || status != DM_OK); i++) {
-        dmi_gpu_packed_free(&g->message_out.buffer[i]);
-        dmi_gpu_packed_free(&g->message_in.buffer[i]);
+    if (chunk_bytes == 0 || status != DM_OK) {
+        dmi_gpu_packed_free(&g->message_out, &g->message_in);
     }
     g->message_bytes = status == DM_OK ? chunk_bytes : 0;
     return status;

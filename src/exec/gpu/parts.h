@@ -16,7 +16,14 @@ enum {
     EVENT_TRANSFERS = 4,
     LOOK_EVERY = 16, /* rounds in which something was issued */
     STAGED = 8,      /* chunks in flight through host memory, in each direction */
+/* Counters go round after as many payloads. Half as many must be more than are raised now and then (gpu.c) and
+ * those in flight. Those of emulated GPUs go round earlier: every session makes the table, and tests get there.
+ */
+#ifdef DMATH_WITH_CUDA
     NUMBER_BITS = 20
+#else
+    NUMBER_BITS = 16
+#endif
 };
 
 typedef struct dmi_lane_event {
@@ -44,6 +51,7 @@ typedef struct dmi_staged {
 typedef struct dmi_staging {
     dmi_staged buffer[STAGED];
     uint64_t head, tail; /* chunks head .. tail-1 are in flight, in order */
+    char *memory; /* device memory of these buffers and of those of the other direction; the latter has NULL */
 } dmi_staging;
 
 /* What a worker says of a program that all may run on their devices alone, and where payloads of the others go.
@@ -210,8 +218,9 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_queued_step *w); /* the step is 
 void dmi_gpu_ranges_start(dmi_engine *e);
 void dmi_gpu_range_step(dmi_engine *e, const dmi_queued_step *w); /* until range_end; the same thread */
 /* --- start.c */
-dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *buffer, char *pinned, int64_t bytes);
-void dmi_gpu_packed_free(dmi_staged *buffer);
+/* The buffers of both, of so many bytes each, beside those of pinned memory, if that is given. */
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staging *out, dmi_staging *in, char *pinned, int64_t bytes);
+void dmi_gpu_packed_free(dmi_staging *out, dmi_staging *in);
 void dmi_gpu_failed(dmi_engine *e, const dmi_queued_step *w, dm_status status);
 
 /* The status of calls that put something into a queue. Clears the queue's first error, so that no later step

@@ -36,17 +36,24 @@ static dm_status make_streams(dmi_engine *e)
     return status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
 }
 
-dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staged *buffer, char *pinned, int64_t bytes)
+static dm_status make_buffer(dmi_staged *buffer, char *device, char *pinned, int64_t at)
 {
-    buffer->pinned = pinned;
-    buffer->device = dmi_cu_malloc(bytes);
-    return buffer->device ? dmi_cu_event_create(false, &buffer->event)
-                          : dmi_fail(DM_ERR_NOMEM, "no memory for staging buffers on GPU %d", g->device);
+    buffer->device = device + at;
+    buffer->pinned = pinned ? pinned + at : NULL;
+    return dmi_cu_event_create(false, &buffer->event);
 }
 
-static dm_status make_buffer(dmi_gpu *g, dmi_staged *buffer, int number)
+dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staging *out, dmi_staging *in, char *pinned, int64_t bytes)
 {
-    return dmi_gpu_packed_make(g, buffer, g->pinned + number * g->chunk_bytes, g->chunk_bytes);
+    out->memory = dmi_cu_malloc(2 * STAGED * bytes); /* one allocation: each takes a while */
+    dm_status status =
+        out->memory ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for staging buffers on GPU %d", g->device);
+    for (int i = 0; i < STAGED && status == DM_OK; i++) {
+        status = make_buffer(&out->buffer[i], out->memory, pinned, i * bytes);
+        status =
+            status == DM_OK ? make_buffer(&in->buffer[i], out->memory, pinned, (STAGED + i) * bytes) : status;
+    }
+    return status;
 }
 
 static dm_status make_staging(dmi_engine *e)
@@ -65,11 +72,7 @@ static dm_status make_staging(dmi_engine *e)
     if (status == DM_OK) {
         (void)madvise(g->pinned, (size_t)g->pinned_bytes, MADV_DONTFORK);
     }
-    for (int i = 0; i < STAGED && status == DM_OK; i++) {
-        status = make_buffer(g, &g->out.buffer[i], i);
-        status = status == DM_OK ? make_buffer(g, &g->in.buffer[i], STAGED + i) : status;
-    }
-    return status;
+    return status == DM_OK ? dmi_gpu_packed_make(g, &g->out, &g->in, g->pinned, g->chunk_bytes) : status;
 }
 
 /* This device's counters, all zero, and the table of numbers that raise the peers' counters. */
@@ -137,22 +140,27 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     return status;
 }
 
-void dmi_gpu_packed_free(dmi_staged *buffer)
+static void free_buffers(dmi_staging *s)
 {
-    dmi_cu_release(buffer->device);
-    dmi_cu_event_destroy(buffer->event);
-    dmi_arena_free(&buffer->arena);
-    memset(buffer, 0, sizeof *buffer);
+    for (int i = 0; i < STAGED; i++) {
+        dmi_cu_event_destroy(s->buffer[i].event);
+        dmi_arena_free(&s->buffer[i].arena);
+    }
+    dmi_cu_release(s->memory);
+    memset(s, 0, sizeof *s);
+}
+
+void dmi_gpu_packed_free(dmi_staging *out, dmi_staging *in)
+{
+    free_buffers(in);
+    free_buffers(out);
 }
 
 static void free_staging(dmi_engine *e)
 {
     dmi_gpu *g = e->gpu;
     const dmi_slab_ops *host = &e->config.host_memory;
-    for (int i = 0; i < STAGED; i++) {
-        dmi_gpu_packed_free(&g->out.buffer[i]);
-        dmi_gpu_packed_free(&g->in.buffer[i]);
-    }
+    dmi_gpu_packed_free(&g->out, &g->in);
     if (g->pinned) {
         dmi_cu_unpin(g->pinned);
         host->give_back(host->context, DMI_MAX_SLABS - 1, g->pinned, g->pinned_bytes);
