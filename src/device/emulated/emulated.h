@@ -7,7 +7,7 @@
  * Settings, from the environment:
  *   DMATH_EMULATED_GPUS        how many devices there are, up to 64 (0)
  *   DMATH_EMULATED_GPU_MEMORY  bytes that a process may have of each (2G)
- *   DMATH_EMULATED_DELAY_US    every operation first sleeps at random, up to so long (0)
+ *   DMATH_EMULATED_DELAY_US    one operation in four first sleeps at random, up to so long (0)
  *   DMATH_EMULATED_KERNEL_US   every kernel takes so long, and what it needs (0)
  *   DMATH_EMULATED_BUS_IDS     their PCI addresses, with commas between them (they have none)
  *   DMATH_EMULATED_WAITS       1: what allocates, gives back memory or makes a graph waits for all devices (0)
