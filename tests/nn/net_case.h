@@ -43,14 +43,17 @@ static inline int end(void **state)
 }
 
 /* The tests on 1, 2, 3, 5 and 8 workers: more than slices, and than samples. */
+/* On so many workers, or on those counts of DMATH_TEST_WORKERS ("2,5"). */
 #define run_on_workers(tests) run_tests_on_workers(tests, COUNT(tests))
 static inline int run_tests_on_workers(const struct CMUnitTest *tests, int count)
 {
-    static const int workers[] = {1, 2, 3, 5, 8};
+    const char *wanted = getenv("DMATH_TEST_WORKERS");
     int failed = 0;
-    for (int i = 0; i < COUNT(workers); i++) {
-        char name[32];
-        worker_count = workers[i];
+    for (const char *at = wanted && *wanted ? wanted : "1,2,3,5,8"; *at; at += *at == ',') {
+        char name[32], *end_of_number;
+        worker_count = (int)strtol(at, &end_of_number, 10);
+        assert_true(worker_count > 0 && (*end_of_number == ',' || !*end_of_number));
+        at = end_of_number;
         snprintf(name, sizeof name, "%d workers", worker_count);
         failed += _cmocka_run_group_tests(name, tests, (size_t)count, begin, end);
     }

@@ -17,10 +17,12 @@ set(brief test_layers test_data test_lenet)
 set_property(TEST ${brief} APPEND PROPERTY LABELS brief)
 add_dependencies(tests_brief ${brief})
 
-# Nets and layers on emulated GPUs. (test_gradients takes a minute there; by hand.)
+# Nets and layers on emulated GPUs: kernels and graphs there; other numbers of workers are the same plans, which the CPUs have.
+# (test_gradients takes a minute there; by hand.)
 foreach(program test_net test_layers)
   dmath_test(${program}_emulated ${program})
-  set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
+  set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1
+                                                                 DMATH_TEST_WORKERS=2,5)
   dmath_test_folder(${program}_emulated)
 endforeach()
 
@@ -31,7 +33,8 @@ foreach(program test_split test_beside test_dealt test_wire)
     dmath_test_folder(${program}_mpi_${ranks})
   endforeach()
   dmath_test(${program}_emulated ${program})
-  set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
+  set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1
+                                                                 DMATH_TEST_WORKERS=2,5)
   dmath_test_folder(${program}_emulated)
 endforeach()
 
