@@ -44,7 +44,26 @@ run() { # PRESET TESTS_A_CORE [ARGUMENT...]: INT, on which ctest ends its tests;
         ctest --preset "$1" --output-on-failure --parallel $(($2 * $(nproc))) "${@:3}"
 }
 
-preset=${DMATH_TEST_PRESET:-dev} status=0
+# beside NAME COMMAND...: begins, with what the tests leave of the machine; join waits for it and shows what it said.
+beside() {
+    name_beside=$1 said=$(mktemp)
+    shift
+    set -m # a process group of its own, which can be ended
+    (renice -n 19 -p "$BASHPID" >/dev/null && "$@") >"$said" 2>&1 </dev/null &
+    set +m
+    pid_beside=$!
+    trap 'rm -f "$said"; kill -- -"$pid_beside" 2>/dev/null || :' EXIT
+}
+finish() {
+    local status=0
+    wait "$pid_beside" || status=$?
+    cat "$said"
+    return "$status"
+}
+join() { phase "$name_beside, after it ran beside" finish; }
+
+preset=${DMATH_TEST_PRESET:-dev} status=0 brief=false
+[[ $# -gt 0 || -n ${DMATH_TEST_PRESET:-} ]] || brief=true
 phase "install" scripts/install-deps.sh --test
 phase "build $preset" build "$preset"
 if [[ $# -gt 0 ]]; then
@@ -52,10 +71,13 @@ if [[ $# -gt 0 ]]; then
 else
     # Workers wait for one another a good part of the time, so two tests a core; tests that do little else, four.
     phase "tests of $preset" run "$preset" 2 -LE waits || status=$?
+    if $brief; then
+        beside "build asan" build asan tests_brief
+    fi
     phase "tests of $preset that wait" run "$preset" 4 -L waits || status=$?
 fi
-if [[ $# -eq 0 && -z ${DMATH_TEST_PRESET:-} ]]; then
-    phase "build asan" build asan tests_brief || status=$?
+if $brief; then
+    join || status=$?
     phase "tests of asan" run asan 2 -L brief || status=$?
 fi
 echo "== phases, ${SECONDS} s in all"
