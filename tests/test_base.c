@@ -42,6 +42,31 @@ static void test_fail_text(void **state)
     assert_string_equal(dmi_error_text() + length - 3, "...");
 }
 
+/* Memory that is not there: what was asked for, once, and what there is. */
+static void test_fail_of_memory(void **state)
+{
+    (void)state;
+    volatile size_t much = SIZE_MAX / 4;
+    void *at = dmi_alloc_lines(2, much);
+    assert_null(at);
+    dmi_fail(DM_ERR_NOMEM, "no memory for a thing");
+    char want[96];
+    snprintf(want, sizeof want, "no memory for a thing; %zu bytes were asked for, ", 2 * much);
+    assert_ptr_equal(strstr(dmi_error_text(), want), dmi_error_text());
+    assert_null(strstr(dmi_error_text(), "-1"));
+    dmi_fail(DM_ERR_NOMEM, "call: %s", dmi_error_text());
+    const char *first = strstr(dmi_error_text(), "were asked for");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "were asked for"));
+
+    at = dmi_alloc_lines(2, much);
+    assert_null(at);
+    dmi_api_begin(1); /* another call, which has asked for nothing */
+    dmi_fail(DM_ERR_NOMEM, "of the call");
+    assert_string_equal(dmi_error_text(), "of the call");
+    dmi_api_begin(0);
+}
+
 static void *fail_elsewhere(void *arg)
 {
     *(int *)arg = dmi_error_text()[0] == 0;
@@ -249,10 +274,15 @@ static void test_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_status_names),       cmocka_unit_test(test_fail_text),
-        cmocka_unit_test(test_fail_is_per_thread), cmocka_unit_test(test_log),
-        cmocka_unit_test(test_arena_blocks),       cmocka_unit_test(test_arena_edges),
-        cmocka_unit_test(test_clock_and_mul),      cmocka_unit_test(test_process),
+        cmocka_unit_test(test_status_names),
+        cmocka_unit_test(test_fail_text),
+        cmocka_unit_test(test_fail_of_memory),
+        cmocka_unit_test(test_fail_is_per_thread),
+        cmocka_unit_test(test_log),
+        cmocka_unit_test(test_arena_blocks),
+        cmocka_unit_test(test_arena_edges),
+        cmocka_unit_test(test_clock_and_mul),
+        cmocka_unit_test(test_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

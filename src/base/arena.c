@@ -84,6 +84,7 @@ void *dmi_alloc_lines(size_t count, size_t bytes)
     enum { LINE = 64 };
     void *at = NULL;
     if (dmi_fault(DMI_FAULT_MALLOC) || posix_memalign(&at, LINE, count * bytes) != 0) {
+        dmi_memory_missed(count * bytes);
         return NULL;
     }
     return memset(at, 0, count * bytes);

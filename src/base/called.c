@@ -1,5 +1,6 @@
 /* Which public call a thread is in. */
 #include "base/base.h"
+#include "base/fault.h"
 
 static _Thread_local uint16_t called;
 static _Thread_local uint64_t serial;
@@ -23,6 +24,7 @@ uint16_t dmi_api_number(void)
 void dmi_api_begin(uint16_t number)
 {
     called = number;
+    dmi_memory_missed(0); /* what an earlier call went without */
     serial += number != 0;
 }
 

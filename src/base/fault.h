@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* In the order of their names in fault.c. */
@@ -33,6 +34,10 @@ static inline bool dmi_fault(int kind)
     return __builtin_expect(atomic_load_explicit(&dmi_fault_planted, memory_order_relaxed) == kind + 1, 0) &&
            dmi_fault_due(kind);
 }
+
+/* An allocation of so many bytes has failed on this thread: the next DM_ERR_NOMEM of it says so (status.c). 0:
+ * forget it. */
+void dmi_memory_missed(size_t bytes);
 
 /* Takes the text of option fault: "malloc:5", "malloc:5:worker=1", "write:2:enospc". Any other text takes away
  * what is planted. The text that is planted already goes on counting. */

@@ -29,20 +29,32 @@
         return dmi_fault(kind) ? (failed) : (name)arguments;                                                   \
     }
 
-/* --- memory, and threads, which need it. Not posix_memalign, which compilers declare in headers of their own: its callers
- * ask dmi_fault. */
-DMI_FAULTY(void *, malloc, DMI_FAULT_MALLOC, NULL, (size_t bytes), (bytes))
-DMI_FAULTY(void *, calloc, DMI_FAULT_MALLOC, NULL, (size_t count, size_t bytes), (count, bytes))
-DMI_FAULTY(void *, realloc, DMI_FAULT_MALLOC, NULL, (void *at, size_t bytes), (at, bytes))
-DMI_FAULTY(char *, strdup, DMI_FAULT_MALLOC, NULL, (const char *text), (text))
-DMI_FAULTY(char *, strndup, DMI_FAULT_MALLOC, NULL, (const char *text, size_t bytes), (text, bytes))
-DMI_FAULTY(FILE *, open_memstream, DMI_FAULT_MALLOC, NULL, (char **text, size_t *bytes), (text, bytes))
-DMI_FAULTY(void *, mmap, DMI_FAULT_MALLOC, MAP_FAILED, (void *at, size_t bytes, int protection, int flags, int file, off_t from),
-           (at, bytes, protection, flags, file, from))
-DMI_FAULTY(int, memfd_create, DMI_FAULT_MALLOC, -1, (const char *name, unsigned flags), (name, flags))
-DMI_FAULTY(int, pthread_create, DMI_FAULT_MALLOC, EAGAIN,
-           (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context),
-           (thread, attributes, run, context))
+/* --- memory, and threads, which need it. A failure is noted with the bytes asked for, so that the error names
+ * them (dmi_fail). Not posix_memalign, which compilers declare in headers of their own: its callers ask
+ * dmi_fault, and note what they missed. */
+#define DMI_FAULTY_MEMORY(type, name, failed, bytes, parameters, arguments)                                    \
+    static inline type dmi_faulty_##name parameters                                                            \
+    {                                                                                                          \
+        type got = dmi_fault(DMI_FAULT_MALLOC) ? (failed) : (name)arguments;                                   \
+        if (__builtin_expect(got == (failed), 0)) {                                                            \
+            dmi_memory_missed(bytes);                                                                          \
+        }                                                                                                      \
+        return got;                                                                                            \
+    }
+DMI_FAULTY_MEMORY(void *, malloc, NULL, bytes, (size_t bytes), (bytes))
+DMI_FAULTY_MEMORY(void *, calloc, NULL, bytes &&count > SIZE_MAX / bytes ? SIZE_MAX : count * bytes,
+                  (size_t count, size_t bytes), (count, bytes))
+DMI_FAULTY_MEMORY(void *, realloc, NULL, bytes, (void *at, size_t bytes), (at, bytes))
+DMI_FAULTY_MEMORY(char *, strdup, NULL, strlen(text) + 1, (const char *text), (text))
+DMI_FAULTY_MEMORY(char *, strndup, NULL, bytes + 1, (const char *text, size_t bytes), (text, bytes))
+DMI_FAULTY_MEMORY(FILE *, open_memstream, NULL, BUFSIZ, (char **text, size_t *bytes), (text, bytes))
+DMI_FAULTY_MEMORY(void *, mmap, MAP_FAILED, bytes,
+                  (void *at, size_t bytes, int protection, int flags, int file, off_t from),
+                  (at, bytes, protection, flags, file, from))
+DMI_FAULTY_MEMORY(int, memfd_create, -1, 0, (const char *name, unsigned flags), (name, flags))
+DMI_FAULTY_MEMORY(int, pthread_create, EAGAIN, 0,
+                  (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context),
+                  (thread, attributes, run, context))
 
 /* --- files */
 DMI_FAULTY(ssize_t, pread, DMI_FAULT_READ, -1, (int file, void *into, size_t bytes, off_t at), (file, into, bytes, at))

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -50,6 +51,36 @@ bool dmi_process_lives(int pid, uint64_t start)
 {
     uint64_t now = dmi_process_start(pid);
     return now != 0 && (start == 0 || now == start);
+}
+
+/* The number of kB behind the name, in bytes. */
+static int64_t kilobytes(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    int64_t kb;
+    return at && sscanf(at + strlen(name), " %" SCNd64 " kB", &kb) == 1 ? kb * 1024 : -1;
+}
+
+void dmi_process_memory_now(dmi_process_memory *out)
+{
+    char text[1024];
+    int kept = errno;
+    int64_t addresses = 0, resident = 0, page = sysconf(_SC_PAGESIZE);
+    struct rlimit limit;
+    *out = (dmi_process_memory){-1, -1, -1, -1, -1};
+    if (read_whole("/proc/meminfo", text, sizeof text) > 0) {
+        out->total = kilobytes(text, "MemTotal:");
+        out->free = kilobytes(text, "MemAvailable:");
+    }
+    if (read_whole("/proc/self/statm", text, sizeof text) > 0 &&
+        sscanf(text, "%" SCNd64 " %" SCNd64, &addresses, &resident) == 2) {
+        out->addresses = addresses * page;
+        out->resident = resident * page;
+    }
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        out->most = (int64_t)limit.rlim_cur;
+    }
+    errno = kept;
 }
 
 int dmi_process_parent(int pid)

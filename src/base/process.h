@@ -28,6 +28,13 @@ typedef struct dmi_thread_times {
 } dmi_thread_times;
 bool dmi_thread_times_get(int pid, int tid, dmi_thread_times *out);
 
+/* Bytes; -1: not known. most: of addresses, ulimit -v; -1: any. */
+typedef struct dmi_process_memory {
+    int64_t total, free;               /* of the host; free: what could be had without swapping */
+    int64_t resident, addresses, most; /* of this process */
+} dmi_process_memory;
+void dmi_process_memory_now(dmi_process_memory *out); /* allocates nothing, and keeps errno */
+
 int dmi_thread_number(void); /* of the calling thread, as the kernel numbers it */
 
 /* A write beyond `ulimit -f` sends the thread a signal that ends the process. Between these two calls, which

@@ -629,7 +629,8 @@ void dmi_engine_submit(dmi_engine *e, dmi_instance *inst)
             inst->before[i] = e->peer[i].channel[0].granted;
         }
         if (!inst->before) {
-            dmi_engine_fail(e, inst, DM_ERR_NOMEM, "no memory for a command");
+            dm_status status = dmi_fail(DM_ERR_NOMEM, "no memory for a command");
+            dmi_engine_fail(e, inst, status, dmi_error_text());
         }
     }
     *(e->last ? &e->last->next : &e->first) = inst;

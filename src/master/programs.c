@@ -262,6 +262,9 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     settle_arrays(s, &from->p);
     drop_hidden(s, from->hidden, &from->hiddens, !r || !out);
     if (status == DM_OK && (!r || from->lost)) {
+        if (from->lost) { /* in an earlier call */
+            dmi_memory_missed((size_t)(from->hiddens + 1) * sizeof *from->hidden);
+        }
         status = dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
     }
     status = status == DM_OK ? make_room(s, r) : status;

@@ -103,6 +103,7 @@ static bool add_slab(dmi_pool *pool, int64_t need, int64_t asked)
         return false;
     }
     pool->stats.slab_calls++;
+    dmi_memory_missed(0); /* a GPU's memory is not noted */
     char *base = ops->get(ops->context, number, pool->config.own ? asked : bytes);
     if (!base && bytes > need) { /* no memory for a whole one */
         bytes = need;

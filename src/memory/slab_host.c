@@ -58,7 +58,11 @@ static void *get_malloc(void *context, int index, int64_t bytes)
 {
     void *base = NULL;
     (void)context, (void)index;
-    return !dmi_fault(DMI_FAULT_MALLOC) && posix_memalign(&base, MALLOC_ALIGN, (size_t)bytes) == 0 ? base : NULL;
+    if (dmi_fault(DMI_FAULT_MALLOC) || posix_memalign(&base, MALLOC_ALIGN, (size_t)bytes) != 0) {
+        dmi_memory_missed((size_t)bytes);
+        return NULL;
+    }
+    return base;
 }
 
 static void give_back_malloc(void *context, int index, void *base, int64_t bytes)

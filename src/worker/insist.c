@@ -8,6 +8,7 @@ enum { FIRST_PAUSE_NS = 1000000, LAST_PAUSE_NS = 1000000000 };
 
 dm_status dmi_insist(dmi_worker *w, dmi_attempt *attempt, const void *frame, void *out)
 {
+    dmi_memory_missed(0); /* what an earlier command went without */
     dm_status status = attempt(w, frame, out);
     for (int64_t pause_ns = FIRST_PAUSE_NS; status == DM_ERR_NOMEM && pause_ns < LAST_PAUSE_NS; pause_ns *= 4) {
         dmi_log(DMI_LOG_INFO, "command %llu: %s; tried again",

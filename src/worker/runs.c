@@ -176,7 +176,7 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
         return;
     }
     if (dmi_insist(w, keep_frame, f, NULL) != DM_OK) {
-        dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, "no memory for a command");
+        dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, dmi_error_text());
         dmi_worker_break(w, DM_ERR_NOMEM);
         return;
     }

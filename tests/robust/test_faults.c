@@ -114,6 +114,19 @@ static dm_status results(fixture *f, char *to, size_t *bytes)
     return DM_OK;
 }
 
+/* Does it say how much memory was asked for, and what there is? A thread that cannot be started has asked for
+ * none; what a call finds of a session that has failed before says what happened there. */
+static bool names_memory(const char *text)
+{
+    static const char *const others[] = {"cannot start", "cannot pin", "GPU", "The session has failed",
+                                         "the session has ended"};
+    bool numbers = strstr(text, " bytes were asked for, ") && strstr(text, " are free, this process has ");
+    for (int i = 0; i < (int)(sizeof others / sizeof others[0]) && !numbers; i++) {
+        numbers = strstr(text, others[i]) != NULL;
+    }
+    return numbers;
+}
+
 /* Does the message name a call, or a command? */
 static bool names_call(const char *text)
 {
@@ -121,14 +134,15 @@ static bool names_call(const char *text)
     return (length > 0 && strncmp(text + length, ": ", 2) == 0) || strncmp(text, "command ", 8) == 0;
 }
 
-static void check_error(dm_status status)
+static void check_error(dm_status status, const char *text)
 {
-    const char *text = dm_error_message();
     if (status != DM_ERR_NOMEM && status != DM_ERR_POISONED &&
         !(status == DM_ERR_IO && strstr(text, "memory"))) {
         complain("the error is of another kind", status);
     } else if (!names_call(text)) {
         complain("the error names no call", status);
+    } else if (status == DM_ERR_NOMEM && !names_memory(text)) {
+        complain("the error says nothing of memory", status);
     }
 }
 
@@ -169,7 +183,7 @@ static void close_down(fixture *f)
 /* Returns how many allocations there were. */
 static int64_t one_point(const char *folder, int form, int variant, int64_t at)
 {
-    char text[64];
+    char text[64], said[2048];
     size_t bytes = 0;
     fixture f = {.folder = folder};
     snprintf(now, sizeof now, "%s:%lld:%d", forms[form].name, (long long)at, variant);
@@ -181,10 +195,12 @@ static int64_t one_point(const char *folder, int form, int variant, int64_t at)
     memset(before, 0, sizeof before);
     memset(after, 0, sizeof after);
     dmi_fault_plant(text);
-    dm_status status = forms[form].run(&f), end = dm_sync(f.s);
+    dm_status status = forms[form].run(&f);
+    snprintf(said, sizeof said, "%s", dm_error_message());
+    dm_status end = dm_sync(f.s);
     int64_t calls = dmi_fault_calls();
     if (status != DM_OK || end != DM_OK) {
-        check_error(status != DM_OK ? status : end);
+        check_error(status != DM_OK ? status : end, status != DM_OK ? said : dm_error_message());
     }
     dmi_fault_plant("");
     if (status == DM_OK && end == DM_OK && !EXPECT(results(&f, before, &bytes))) {
@@ -214,7 +230,7 @@ static int64_t one_start(int64_t at, bool gpus)
     alarm(60);
     dm_status status = dm_init(&config, &s);
     if (status != DM_OK) {
-        check_error(status);
+        check_error(status, dm_error_message());
     }
     int64_t calls = dmi_fault_calls();
     if (status == DM_OK) {

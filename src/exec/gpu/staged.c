@@ -47,8 +47,9 @@ static bool deliver(dmi_engine *e, dmi_queued_step *w)
             dmi_run_copy(dmi_backend_cpu(), NULL, &unpacked, w->staged->pinned, to);
             atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
         } else {
-            dmi_engine_fail(e, w->inst, to ? DM_ERR_NOMEM : DM_ERR_TRANSPORT,
-                            to ? "no memory for a transfer" : "cannot map memory of the receiver");
+            dm_status status = to ? dmi_fail(DM_ERR_NOMEM, "no memory for a transfer")
+                                  : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
+            dmi_engine_fail(e, w->inst, status, dmi_error_text());
         }
     }
     slot->poisoned = dmi_engine_culprit(w->inst);
