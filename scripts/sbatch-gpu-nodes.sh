@@ -15,7 +15,11 @@
 #SBATCH --output=%x-%j.out
 #
 # No --gpus-per-task and no --gpu-bind: a process must see all GPUs of its node to write into another's memory.
-# sbatch-template.sh has how a job goes on where it stopped (SIGUSR1, a checkpoint, requeue).
+#
+# A job that goes on where it stopped (SIGUSR1, a checkpoint, requeue): sbatch-template.sh says how. 120 s must be enough for a checkpoint.
+##SBATCH --requeue
+##SBATCH --open-mode=append            # one output file for all runs
+##SBATCH --signal=B:USR1@120           # <--
 
 set -euo pipefail
 program=(./build/gpu/examples/pca examples/data/digits.npy -o "pca-$SLURM_JOB_ID") # <--
@@ -27,6 +31,22 @@ export DMATH_DEVICE=cuda
 # InfiniBand with an MPI that has UCX. Without UCX remove these two lines: the nodes then speak TCP.
 export OMPI_MCA_pml=ucx
 # export UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1   # <-- the adapters near the GPUs, where UCX takes the wrong ones
+
+# Runs a command in the background, so that this script gets SIGUSR1 at once. A job that is to run again goes back into the queue.
+run() {
+    local status=0
+    "$@" &
+    trap "kill -USR1 $!" USR1
+    wait $! || status=$?
+    while kill -0 $! 2>/dev/null; do # the signal has ended the wait, not the command
+        status=0
+        wait $! || status=$?
+    done
+    if [[ $status -eq 75 ]]; then
+        scontrol requeue "$SLURM_JOB_ID"
+    fi
+    exit "$status"
+}
 
 # The nodes' names, each as often as it has ranks.
 hosts=$(mktemp "${TMPDIR:-/tmp}/dmath-hosts.XXXXXX")
@@ -40,9 +60,9 @@ while read -r node; do
 done < <(scontrol show hostnames "$SLURM_JOB_NODELIST") >"$hosts"
 
 # Form 1: srun starts the ranks. Needs a Slurm with PMIx (`srun --mpi=list`) and an Open MPI built for it.
-SLURM_HOSTFILE=$hosts srun --mpi=pmix --distribution=arbitrary --ntasks="$ranks" --gpu-bind=none \
+run env SLURM_HOSTFILE="$hosts" srun --mpi=pmix --distribution=arbitrary --ntasks="$ranks" --gpu-bind=none \
     --cpus-per-task="$SLURM_CPUS_PER_TASK" "${program[@]}"
 
 # Form 2: mpirun starts them, where srun has no PMIx. (Remove form 1.)
 # sort "$hosts" | uniq -c | awk '{print $2 " slots=" $1}' >"$hosts.slots"
-# mpirun -n "$ranks" --hostfile "$hosts.slots" --map-by slot --bind-to none "${program[@]}"
+# run mpirun -n "$ranks" --hostfile "$hosts.slots" --map-by slot --bind-to none "${program[@]}"

@@ -1,7 +1,8 @@
 /* Deaths. A thread of each process sleeps until another process of the machine dies that matters to it, or what
- * started it (mpirun, its daemon, srun's, a script between them and it): a file descriptor of the process
- * tells, at no cost. Rank 0 watches the workers of its machine; elsewhere the first rank of the machine does.
- * The others watch that one. So a death ends all processes of a machine, whatever the launcher does. */
+ * started it (mpirun, its daemon, srun's, a script between them and it, the script of a batch job): a file
+ * descriptor of the process tells, at no cost. Rank 0 watches the workers of its machine; elsewhere the first
+ * rank of the machine does. The others watch that one. So a death ends all processes of a machine, whatever the
+ * launcher does. */
 #include "base/process.h"
 #include "io/partial.h"
 #include "launch/job.h"
@@ -17,12 +18,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 500 /* where there are no such descriptors */, GRACE_MS = 1000, MOST_PARENTS = 8 };
+enum {
+    LOOK_MS = 500 /* where there are no such descriptors */,
+    GRACE_MS = 1000,
+    MOST_PARENTS = 8,
+    MOST_LEVELS = 64
+};
 
 typedef struct watched_process {
     int endpoint, pid,
         fd; /* endpoint -1: what started this process, or its parent; fd -1: looked for by its number */
     uint64_t start;
+    bool batch; /* endpoint -1: the script of the batch job */
     bool gone; /* and this process lives on */
     bool passed; /* it died between two sessions, though that may be noticed only in the next one */
 } watched_process;
@@ -38,7 +45,7 @@ typedef struct dmi_liveness {
     atomic_bool expects_looks;      /* of another process, the leader of this host */
     int count;
     watched_process *process; /* [count] */
-    struct pollfd *poll;      /* [count + 1] */
+    struct pollfd *poll;      /* [count + 1]; of a process that is not the warden, number 1 is the warden */
 } dmi_liveness;
 
 static int open_process(const dmi_job *job, int pid)
@@ -58,24 +65,55 @@ static void watch_process(dmi_liveness *l, int endpoint, int pid, uint64_t start
         (watched_process){.endpoint = endpoint, .pid = pid, .start = start, .fd = open_process(l->job, pid)};
 }
 
+/* Is one of these variables set? Then it is the entry, "name=value". */
+static bool find_entry(const char *const names[], int count, char *entry, size_t room)
+{
+    entry[0] = '\0';
+    for (int i = 0; i < count && !entry[0]; i++) {
+        const char *value = getenv(names[i]);
+        if (value) {
+            snprintf(entry, room, "%s=%s", names[i], value);
+        }
+    }
+    return entry[0] != '\0';
+}
+
+/* Batch systems set a variable in a job's environment. What they have started themselves, the script or the
+ * interactive shell, is the outermost process that has it: its end is the end of the job, whatever it has left
+ * behind. A shell between it and the launcher may have ended long ago, as one that starts a program in the
+ * background. */
+static void choose_script(dmi_liveness *l, int launcher)
+{
+    static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+    char entry[300];
+    int outermost = 0, pid = launcher;
+    if (find_entry(names, DMI_COUNT(names), entry, sizeof entry)) {
+        for (int i = 0; i < MOST_LEVELS && pid > 1 && dmi_process_has(pid, entry); i++) {
+            outermost = pid;
+            pid = dmi_process_parent(pid);
+        }
+    }
+    if (outermost && outermost != launcher) {
+        watch_process(l, -1, outermost, dmi_process_start(outermost));
+        l->process[l->count - 1].batch = true;
+    }
+}
+
 /* What started this process. A script may stand between the launcher and the program, and live on without the
  * launcher, so what started the script is watched, too. Scripts have the environment that the launcher made for
  * the rank, the launcher has not. */
 static void choose_parents(dmi_liveness *l)
 {
     static const char *const names[] = {"PMIX_NAMESPACE", "PMI_RANK"}; /* Open MPI and Slurm; MPICH */
-    char entry[300] = "";
-    for (int i = 0; i < DMI_COUNT(names) && !entry[0]; i++) {
-        const char *value = getenv(names[i]);
-        if (value) {
-            snprintf(entry, sizeof entry, "%s=%s", names[i], value);
-        }
-    }
-    int parent = (int)getppid();
+    char entry[300];
+    bool launched = find_entry(names, DMI_COUNT(names), entry, sizeof entry);
+    int parent = (int)getppid(), launcher = 0;
     for (int i = 0; i < MOST_PARENTS && parent > 1; i++) { /* else it was gone before */
         watch_process(l, -1, parent, dmi_process_start(parent));
-        parent = entry[0] && dmi_process_has(parent, entry) ? dmi_process_parent(parent) : 0;
+        launcher = parent;
+        parent = launched && dmi_process_has(parent, entry) ? dmi_process_parent(parent) : 0;
     }
+    choose_script(l, launcher);
 }
 
 static void choose_processes(dmi_liveness *l)
@@ -169,7 +207,15 @@ static void died(dmi_liveness *l, watched_process *p)
     if (job->rank != 0 && p->endpoint == job->workers && between(l)) {
         _exit(EXIT_SUCCESS); /* the program has ended, and needs no other session */
     }
-    if (p->endpoint < 0) {
+    if (p->batch) {
+        if (job->me == l->warden) {
+            snprintf(text, sizeof text,
+                     "process %d, the script of this batch job, has died: the ranks of this host leave",
+                     p->pid);
+        } else { /* the warden goes first, else it would take this rank for the one that has died */
+            (void)poll(&l->poll[1], 1, GRACE_MS);
+        }
+    } else if (p->endpoint < 0) {
         snprintf(text, sizeof text, "process %d, which started rank %d, has died: the rank leaves", p->pid,
                  job->rank);
     } else if (job->rank == 0) {
@@ -315,7 +361,7 @@ static void free_liveness(dmi_liveness *l)
 
 dm_status dmi_liveness_start(dmi_job *job)
 {
-    size_t most = (size_t)job->workers + MOST_PARENTS;
+    size_t most = (size_t)job->workers + MOST_PARENTS + 1;
     dmi_liveness *l = calloc(1, sizeof *l);
     if (l) {
         pthread_mutex_init(&l->lock, NULL);

@@ -23,7 +23,7 @@ if(DMATH_PYTHON AND NOT DMATH_SANITIZE)
   endif()
   if(TARGET resume)
     add_test(NAME resume_slurm COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/support/slurm_node.sh ${run}/resume_slurm
-                                       bash ${folder}/slurm.sh ${PROJECT_SOURCE_DIR}/scripts/sbatch-template.sh
+                                       bash ${folder}/slurm.sh ${PROJECT_SOURCE_DIR}/scripts
                                        $<TARGET_FILE:resume> ${MPIEXEC_EXECUTABLE})
     set_tests_properties(resume_slurm PROPERTIES TIMEOUT 200 SKIP_RETURN_CODE 77 COST 20 LABELS mpi
                                                  ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Beside a Slurm of one node: a job by scripts/sbatch-template.sh gets SIGUSR1, saves, goes back into the queue, and ends with the bits of
-# a run without interruption.
-#   slurm_node.sh FOLDER slurm.sh TEMPLATE RESUME MPIRUN
+# Beside a Slurm of one node: a job by each of the templates in scripts/ gets SIGUSR1, saves, goes back into the queue, and ends with the
+# bits of a run without interruption. Those for GPUs run on emulated ones, without what they ask Slurm and UCX for.
+#   slurm_node.sh FOLDER slurm.sh SCRIPTS RESUME MPIRUN
 set -euo pipefail
-template=$1 resume=$2 mpirun=$3 folder=$PWD
+scripts=$1 resume=$2 mpirun=$3 folder=$PWD
 
 # until WHAT COMMAND...: at most 60 s
 until_true() {
@@ -22,19 +22,22 @@ newest() { find "$1" -maxdepth 1 -name '0*' 2>/dev/null | sort | tail -n 1; }
 has_checkpoint() { [[ -n $(newest "$1") ]]; }
 said() { grep -q "$1" job.txt; }
 
-# job FORM SERIES COMMAND: the template with our program, this form of starting it, and no more.
+# job TEMPLATE SERIES COMMAND: the template with our program, this form of starting it, and no more.
 job() {
-    sed -e '/^run /d' -e 's/^##SBATCH/#SBATCH/' -e 's/^#SBATCH --ntasks-per-node.*/#SBATCH --ntasks=1/' -e 's/--cpus-per-task=4/--cpus-per-task=1/' \
-        -e "s|^program=.*|program=($resume $folder/$1 3000 60 100)|" -e 's|--output=.*|--output=job.txt|' "$template" >job.sh
-    echo "run $2 \"\${program[@]}\"" >>job.sh
+    sed -e ':a' -e '/\\$/{N;s/\\\n//;ba}' "$scripts/$1" |
+        sed -e '/^run /d' -e 's/^##SBATCH/#SBATCH/' -e 's/^#SBATCH --ntasks-per-node.*/#SBATCH --ntasks=1/' -e 's/--cpus-per-task=4/--cpus-per-task=1/' \
+            -e "s|^program=.*|program=($resume $folder/$2 3000 60 100)|" -e 's|--output=.*|--output=job.txt|' \
+            -e '/^#SBATCH --gpus-per-node/d' -e '/^#SBATCH --exclusive/d' -e 's/^#SBATCH --nodes=.*/#SBATCH --nodes=1/' -e 's/^gpus=.*/gpus=2/' \
+            -e 's/^export DMATH_DEVICE=cuda.*/export DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2/' -e '/^export OMPI_MCA_pml=ucx/d' >job.sh
+    echo "run $3 \"\${program[@]}\"" >>job.sh
 }
 DMATH_WORKERS=3 "$resume" "$folder/straight" 3000 60 100 >/dev/null
-for form in srun mpirun; do
+for form in template.sh:srun template.sh:mpirun gpu.sh:srun gpu-nodes.sh:mpirun; do
     rm -f job.txt
-    if [[ $form == srun ]]; then
-        job "$form" "srun --mpi=none"
+    if [[ $form == *:srun ]]; then
+        job "sbatch-${form%:*}" "$form" "srun --mpi=none"
     else
-        job "$form" "$mpirun -n 3 --oversubscribe"
+        job "sbatch-${form%:*}" "$form" "$mpirun -n 3 --oversubscribe"
     fi
     id=$(sbatch --parsable job.sh)
     until_true "a checkpoint" has_checkpoint "$folder/$form"

@@ -14,13 +14,14 @@ between mpirun and each rank, too. Of each job, within --bound seconds of the ki
   group     the group of the script is killed, as batch systems do: the shell and mpirun. Everybody has left
   term      the same group gets SIGTERM, which batch systems send first: everybody has left
   shell     the shell alone is killed: the job goes on, for mpirun lives. Then mpirun is killed: everybody has left
+  script    the shell is a batch job's (it has the job's number in its environment) and is killed alone: rank 0 has said so, everybody has left
   ctrl_c    the same group gets SIGINT, as from a terminal: mpirun ends the job, whatever the option interrupt says
   interrupt rank 0 gets SIGINT twice, with the option interrupt=1: the first cancels, the job goes on; after the second everybody has left
   stop      a worker of another host than rank 0's is stopped, the first one there: rank 0 has named it and left with its host; the
             others there have named it and left, too
   stop0     rank 0 is stopped: it is the ranks of other hosts that have left
   suspend   all ranks are stopped for longer than --heartbeat, and go on: nobody complains; then rank 0 is killed
-With --hosts 2 the workers pretend to be on two hosts; the bound grows by the time of --heartbeat. And nothing is left: processes, files
+The tries take what is listed in turns. With --hosts 2 the workers pretend to be on two hosts; the bound grows by the time of --heartbeat. And nothing is left: processes, files
 of shared memory, and, unless it was rank 0 that was killed, files that are half written. On a busy machine single tries take long, so --bound and --named must be generous there;
 --half is what half of the tries must keep.
 """
@@ -96,7 +97,7 @@ def calls(folder):
 def one(args, number):
     """Returns a text that says what is wrong, or None, and how long it took to tell and to leave."""
     r = random.Random(args.seed * 1000003 + number)
-    what, launcher = r.choice(args.what), r.choice(args.launcher)
+    what, launcher = args.what[number % len(args.what)], r.choice(args.launcher)
     ranks, delay = r.randint(3, 5), r.uniform(0, 0.5)
     workers = ranks - 1
     far = [w + 1 for w in range(workers) if w * args.hosts // workers > 0]
@@ -119,7 +120,8 @@ def one(args, number):
         command += ["-n", "1", "-x", "DMATH_TEST_PLAIN=1"] + wrapped + [args.program, folder, str(number)]
         command += [":", "-n", str(ranks - 1)] + wrapped + [args.worker]
     name = f"try {number} ({what} by {how.name}, rank {victim} of {ranks} {form}{', wrapped' if wrapped else ''}, {launcher}, after {delay:.3f} s)"
-    env = dict(os.environ, TMPDIR=folder, OMPI_MCA_btl_vader_backing_directory=folder)
+    batch = {"LSB_JOBID": "77"} if what == "script" else {}  # LSF's: Open MPI would take Slurm's number for more than that
+    env = dict(os.environ, **batch, TMPDIR=folder, OMPI_MCA_btl_vader_backing_directory=folder)
     with open(f"{folder}/output", "w") as to:
         job = subprocess.Popen(command, stdout=to, stderr=to, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
     said, pids, others = None, [], []
@@ -139,7 +141,7 @@ def one(args, number):
                 text = f.read()
             if "dmath" in text or not all(map(alive, pids + others)):
                 return name + ": the job does not go on:\n" + text, 0, 0
-        target = mpirun if what in ("launcher", "shell") else pids[0] if what in ("rank0", "interrupt", "stop0", "suspend") else pids[victim]
+        target = mpirun if what in ("launcher", "shell") else job.pid if what == "script" else pids[0] if what in ("rank0", "interrupt", "stop0", "suspend") else pids[victim]
         stopped = [target] if how == signal.SIGSTOP else []
         if what == "interrupt":
             os.kill(target, how)
@@ -177,6 +179,8 @@ def one(args, number):
             if not wait_until(lambda: pattern.search(output()), args.named + bound - args.bound + LATE):
                 return name + ": nobody named it:\n" + output(), 0, 0
             said = time.monotonic() - begin
+        if what == "script" and not wait_until(lambda: "the script of this batch job, has died" in output(), bound + LATE):
+            return name + ": nobody said why:\n" + output(), 0, 0
         if stopped:
             leaving = [pids[rank] for rank in range(ranks) if (rank in far if what == "stop0" else rank != victim)]
             if not wait_until(lambda: not any(map(alive, leaving)), bound):
@@ -191,7 +195,7 @@ def one(args, number):
         took = time.monotonic() - begin
         if what in ("worker", "rank0", "interrupt") and launcher == "plain" and job.returncode == 0:
             return name + ": the job ended with status 0\n" + output(), 0, 0
-        left = glob.glob(f"{folder}/*.partial-*") if what in ("worker", "launcher", "group", "shell") else []
+        left = glob.glob(f"{folder}/*.partial-*") if what in ("worker", "launcher", "group", "shell", "script") else []
         left += [f for f in glob.glob("/dev/shm/*") if any(str(p) in f for p in pids)]
         if left:
             return name + f": left: {left}\n" + output(), 0, 0
@@ -226,7 +230,7 @@ def arguments(tries):
 
 def main():
     p = arguments(tries=50)
-    p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "rank0", "launcher", "group", "term", "shell", "ctrl_c", "interrupt"])
+    p.add_argument("--what", type=lambda t: t.split(","), default=["worker", "rank0", "launcher", "group", "term", "shell", "script", "ctrl_c", "interrupt"])
     p.add_argument("--launcher", type=lambda t: t.split(","), default=["plain", "recovery"])
     p.add_argument("--worker", help="dmath-worker: half of the jobs have it on the workers' ranks")
     p.add_argument("--option", action="append", default=[])

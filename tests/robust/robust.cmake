@@ -114,14 +114,14 @@ find_program(DMATH_PYTHON3 python3)
 if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
   foreach(option "" DMATH_FAULT=no_pidfd)
     set(name robust_deaths)
-    set(more --tries 60)
+    set(more --tries 85) # 45 of workers, with those below more than 50
     if(option)
       set(name robust_deaths_no_pidfd)
-      set(more --tries 10 --option ${option})
+      set(more --tries 17 --option ${option})
     endif()
     add_test(NAME ${name} COMMAND ${DMATH_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths.py $<TARGET_FILE:kill_main> --worker $<TARGET_FILE:dmath-worker>
                                   --beside 3 --bound 30 --named 30 --half 3 ${more}
-                                  --what worker,worker,worker,worker,rank0,launcher,group,term,shell,ctrl_c,interrupt)
+                                  --what worker,rank0,worker,launcher,worker,group,worker,term,worker,shell,worker,script,worker,ctrl_c,worker,interrupt,worker)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
   endforeach()
 endif()
@@ -132,6 +132,14 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
                                            ${DMATH_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/robust/deaths_srun.py $<TARGET_FILE:kill_main>
                                            --worker $<TARGET_FILE:dmath-worker> --tries 12 --bound 30 --named 30 --half 3)
   set_tests_properties(robust_deaths_srun PROPERTIES TIMEOUT 300 PROCESSORS 2 SKIP_RETURN_CODE 77 LABELS "mpi;waits"
+                                                     ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+endif()
+
+# ---- the script of a batch job is killed alone ----
+if(NOT DMATH_SANITIZE)
+  add_test(NAME robust_batch_slurm COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/support/slurm_node.sh ${CMAKE_CURRENT_BINARY_DIR}/run/robust_batch_slurm
+                                           bash ${CMAKE_CURRENT_SOURCE_DIR}/robust/batch_slurm.sh $<TARGET_FILE:kill_main> ${MPIEXEC_EXECUTABLE})
+  set_tests_properties(robust_batch_slurm PROPERTIES TIMEOUT 200 PROCESSORS 2 SKIP_RETURN_CODE 77 LABELS "mpi;waits"
                                                      ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
 
