@@ -2,7 +2,7 @@
 # Installs what is missing to build and run dmath, on Debian 12 or Ubuntu 24.04.
 #
 #   scripts/install-deps.sh          for the library, the examples and their check with NumPy
-#   scripts/install-deps.sh --test   for the tests too
+#   scripts/install-deps.sh --test   for the tests too; Slurm (12 MB) only where no systemd runs, as in containers
 #
 # Looks for programs and libraries, not packages: what came from elsewhere counts. Changes nothing when all is there.
 set -euo pipefail
@@ -27,6 +27,10 @@ have_numpy() {
 }
 
 have_markdown() { /usr/bin/python3 -c 'import markdown' >/dev/null 2>&1; }
+
+have_slurm() { # a part of it
+    [[ -n $(PATH=$PATH:/usr/sbin command -v "$1") ]]
+}
 
 have_blas_testers() { compgen -G '/usr/lib/*/blas/xblat3d' >/dev/null; }
 
@@ -60,6 +64,12 @@ if [[ ${1:-} == --test ]]; then
     need libcmocka-dev have_library cmocka
     need python3-markdown have_markdown
     need libblas-test have_blas_testers
+    # Slurm, for tests that are skipped without it. It brings a service (munge) that systemd would start and leave running: not there.
+    if [[ ! -d /run/systemd/system ]]; then
+        need slurmctld have_slurm slurmctld
+        need slurmd have_slurm slurmd
+        need slurm-client have_slurm sbatch
+    fi
 fi
 
 if [[ ${#missing[@]} -eq 0 ]]; then
