@@ -297,7 +297,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
     settings.store_bytes = o->store_mib * (1 << 20);
     settings.store_folder = o->store_folder;
     settings.read = o->read;
-    settings.lean = o->lean && !o->explain;
+    settings.lean = o->lean;
     settings.test_workers = (int)o->test_workers;
     settings.update = o->update;
     settings.wire = o->wire;

@@ -269,7 +269,9 @@ DM_API DM_CHECKED dm_status dm_net_measure(dm_net *net, int passes, double *forw
  * floating-point operations in products, calls, bytes sent by the worker that sends most, memory of blobs,
  * parameters (with gradients and a solver's histories) and workspace.
  * `?`: calls whose plans depend on arrays that they make. Below it, how each inner product, convolution and
- * deconvolution is split, with estimates for all three forms. Nothing runs. */
+ * deconvolution is split, with estimates for all three forms. Of the training net of a solver whose steps are
+ * programs: what a step holds on the worker with most, arrays and the workspace of the program. Nothing of the
+ * net runs. Blocks for such a net. */
 DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* The same with an estimate of each layer's time forward and backward, in ms: the larger of its operations in
  * products / `flops` and of the bytes that it reads or writes at least once / `bytes`, rates a second of all
@@ -343,8 +345,8 @@ typedef struct dm_solver_options {
     const char *split; /* as of dm_net_options, of the training net; test nets follow it */
     const dm_layer_type *layer_types; /* as of dm_net_options */
     int layer_type_count;
-    /* Blobs of the training net and their gradients have no memory of their own, but what a step leaves free: less memory. They
-     * cannot be read then, but for the outputs of the net. */
+    /* Blobs of the training net, their gradients and what layers work with have no memory of their own, but
+     * what a step leaves free: less memory. They cannot be read then, but for the outputs of the net. */
     int lean;
     int64_t store_bytes; /* as of dm_net_options */
     const char *store_folder;

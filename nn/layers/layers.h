@@ -47,7 +47,6 @@ typedef struct nn_range {
 typedef dm_status (*nn_range_call)(const nn_layer *layer, const nn_range *range);
 typedef dm_status (*nn_range_sums)(const nn_layer *layer, const nn_range *range, const double *beta);
 dm_status nn_ranges_prepare(nn_layer *layer); /* without ranges: nothing */
-void nn_ranges_drop(nn_layer *layer);
 int nn_ranges_slices(const nn_layer *layer); /* for the calls of a range */
 /* forward: mine = the outputs of x. */
 dm_status nn_ranges_forward(nn_layer *layer, nn_range_call forward);

@@ -1,5 +1,6 @@
-/* The arrays of blobs and their gradients. Those of a lean net that no layer holds on to are made while a step
- * is recorded, and end with the recording: the program gives them memory where their lifetimes allow. */
+/* The arrays of blobs and their gradients, and what layers prepare. Those of a lean net that mean nothing
+ * behind a step are made while it is recorded, and end with the recording: the program gives them memory where
+ * their lifetimes allow. */
 #include "net/net.h"
 
 #include <string.h>
@@ -37,9 +38,6 @@ static dm_status make(nn_net *net, nn_blob *b)
                                                                       : status;
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     b->writers = writers;
-    for (int i = 0; status == DM_OK && i < NN_SPARES && i + 1 < writers; i++) { /* debug may come and go */
-        status = nn_blob_array(net, b, type, &b->spare[i]);
-    }
     if (status == DM_OK && b->own_loss) {
         status = nn_blob_array(net, b, type, &b->given);
         status = status == DM_OK ? dm_fill(net->session, b->given, 0) : status;
@@ -102,7 +100,7 @@ dm_status nn_blobs_make(nn_net *net, bool lent)
         nn_blob *b = net->blobs[i];
         b->data = b->shares && b->lent == lent ? b->producer->bottom[0]->data : b->data;
     }
-    return status;
+    return status == DM_OK && lent ? nn_layers_prepare(net, true) : status;
 }
 
 static dm_status end_one(const nn_net *net, dm_status before, bool mine, dm_array *a)
@@ -112,34 +110,87 @@ static dm_status end_one(const nn_net *net, dm_status before, bool mine, dm_arra
     return before == DM_OK ? status : before;
 }
 
-dm_status nn_blobs_end(nn_net *net, bool lent)
+dm_status nn_spares_make(nn_net *net)
 {
     dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->blob_count; i++) {
+        nn_blob *b = net->blobs[i];
+        for (int k = 0; status == DM_OK && k < NN_SPARES && k + 1 < b->writers;
+             k++) { /* debug may come and go */
+            status = b->spare[k].id ? DM_OK : nn_blob_array(net, b, type_of(net, b), &b->spare[k]);
+        }
+    }
+    return status;
+}
+
+dm_status nn_spares_end(nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < net->blob_count; i++) {
+        for (int k = 0; k < NN_SPARES; k++) {
+            status = end_one(net, status, true, &net->blobs[i]->spare[k]);
+        }
+    }
+    return status;
+}
+
+dm_status nn_layers_prepare(nn_net *net, bool lent)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        nn_layer *l = &net->layers[i];
+        if (l->type->prepare && l->lent == lent && !l->prepared) {
+            l->prepared = true;
+            status = l->type->prepare(l);
+        }
+    }
+    return status;
+}
+
+static dm_status end_prepared(nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < net->layer_count; i++) {
+        nn_layer *l = &net->layers[i];
+        if (l->lent) {
+            nn_ranges_drop(l);
+            for (int k = 0; k < NN_SCRATCH; k++) {
+                status = end_one(net, status, true, &l->scratch[k]);
+            }
+            l->prepared = false;
+        }
+    }
+    return status;
+}
+
+dm_status nn_blobs_end(nn_net *net, bool lent)
+{
+    dm_status status = lent ? end_prepared(net) : DM_OK;
     for (int i = 0; i < net->blob_count; i++) {
         nn_blob *b = net->blobs[i];
         if (b->lent == lent) {
             status = end_one(net, status, !b->shares, &b->data);
             status = end_one(net, status, !b->shares_diff, &b->diff);
             status = end_one(net, status, true, &b->which);
-            for (int k = 0; k < NN_SPARES; k++) {
-                status = end_one(net, status, true, &b->spare[k]);
-            }
             status = end_one(net, status, true, &b->given);
         }
     }
     return status;
 }
 
-/* Layers that prepare something may hold views of their blobs; those that wait are not recorded. */
+/* Layers that keep what they prepare may hold views of their blobs; those that wait are not recorded. */
 static bool holds(const nn_layer *l)
 {
-    bool prepares = l->type->traits & NN_CUTS ? l->ranges > 0 || nn_inner_by_rows(l) : l->type->prepare != NULL;
-    return prepares || (l->type->traits & (NN_SOURCE | NN_INPUT | NN_WAITS));
+    return (l->type->traits & NN_KEEPS && l->type->prepare) ||
+           (l->type->traits & (NN_SOURCE | NN_INPUT | NN_WAITS));
 }
 
 void nn_blobs_lend(nn_net *net, bool lean)
 {
     net->lean = lean;
+    for (int k = 0; k < net->layer_count; k++) {
+        net->layers[k].lent = lean && !holds(&net->layers[k]);
+    }
     for (int i = 0; i < net->blob_count && lean; i++) {
         nn_blob *b = net->blobs[i];
         b->lent = b->reads && !b->whole && b->loss_weight == 0 && !b->own_loss && !holds(b->producer);

@@ -137,9 +137,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     }
     status = status == DM_OK ? nn_params_place(net, share, setup->apart) : status;
     status = status == DM_OK ? nn_params_fill(net) : status;
-    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        status = net->layers[i].type->prepare ? net->layers[i].type->prepare(&net->layers[i]) : DM_OK;
-    }
+    status = status == DM_OK ? nn_layers_prepare(net, false) : status;
     return status == DM_OK ? nn_unused(root) : status;
 }
 
@@ -214,7 +212,8 @@ void nn_net_free(nn_net *net)
         free(l->down);
     }
     for (int lent = 0; lent < 2; lent++) {
-        if (nn_blobs_end(net, lent) != DM_OK) {
+        dm_status spares = nn_spares_end(net);
+        if (nn_blobs_end(net, lent) != DM_OK || spares != DM_OK) {
             nn_log(net, "an array was gone before its net ended: %s", dm_error_message());
         }
     }

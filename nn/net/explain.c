@@ -261,6 +261,50 @@ static dm_status explain_weights(FILE *to, const nn_net *net)
     return status;
 }
 
+/* What the recorded step of a solver holds at once: arrays that stay, and the workspace that all others share.
+ */
+static dm_status explain_step(FILE *to, const nn_net *net)
+{
+    dm_program program = {0};
+    char *text = NULL;
+    int64_t most = -1, arrays = 0, workspace = 0;
+    dm_status status = net->step(net->solver, &program);
+    if (status != DM_OK || !program.id) {
+        return status;
+    }
+    status = dm_explain_begin(net->session);
+    if (status == DM_OK) {
+        dm_status well = dm_program_run(net->session, program, 1, 0, NULL);
+        status = dm_explain_end(net->session, &text);
+        status = well == DM_OK ? status : well;
+    }
+    for (const char *line = text; status == DM_OK && line; line = strchr(line, '\n')) {
+        int worker = 0;
+        long long bytes = 0;
+        line += *line == '\n';
+        if (sscanf(line,
+                   " worker %d: steps %*d sent %*d received %*d messages_sent %*d messages_received %*d "
+                   "workspace %lld",
+                   &worker, &bytes) == 2) {
+            dm_memory m = {.size = sizeof m};
+            status = dm_memory_report(net->session, worker, &m);
+            if (m.arrays + bytes > most) {
+                most = m.arrays + bytes;
+                arrays = m.arrays;
+                workspace = bytes;
+            }
+        }
+    }
+    if (status == DM_OK) {
+        fprintf(to,
+                "A recorded step holds %.2f MiB on the worker with most: %.2f of arrays, %.2f of workspace.\n",
+                (double)most / (1 << 20), (double)arrays / (1 << 20), (double)workspace / (1 << 20));
+    }
+    free(text);
+    dm_status end = dm_program_destroy(net->session, program);
+    return status == DM_OK ? end : status;
+}
+
 static void put_head(FILE *to, const nn_rates *r)
 {
     if (r) {
@@ -303,6 +347,7 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
     }
     put_head(to, r);
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
+    status = status == DM_OK && net->phase == NN_TRAIN ? nn_spares_make(net) : status;
     for (int i = 0; i < net->blob_count; i++) {
         net->blobs[i]->gradients = 0;
     }
@@ -332,6 +377,9 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
                         : "the program's process reads the records for all workers");
         }
     }
+    status = status == DM_OK ? nn_spares_end(net) : status;
+    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
+    status = status == DM_OK && net->step ? explain_step(to, net) : status;
     if (fclose(to) != 0 && status == DM_OK) {
         status = nn_no_memory();
     }

@@ -11,6 +11,7 @@
 
 #include <dmath/dmath.h>
 #include <dmath/nn.h>
+#include <dmath/program.h>
 
 /* NN_MOST_FLAT: elements of parameters that are put together (flat.c); larger ones may be dealt out. */
 enum { NN_MOST_FLAT = 1 << 20, NN_MAX_PARAMS = 6, NN_SCRATCH = 13, NN_SPARES = 3, NN_TRAIN = 0, NN_TEST = 1 };
@@ -99,8 +100,9 @@ typedef struct nn_layer_type {
 } nn_layer_type;
 
 /* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. NN_CUTS: its outputs can be
- * computed in ranges (split.c), for which alone it prepares something. */
-enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16, NN_CUTS = 32 };
+ * computed in ranges (split.c), for which alone it prepares something. NN_KEEPS: what it prepares has a meaning
+ * from one pass to the next. */
+enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16, NN_CUTS = 32, NN_KEEPS = 64 };
 
 /* How workers share a layer: the samples; ranges of its outputs; or both, as a grid. */
 typedef enum nn_form { NN_BATCH, NN_FEATURES, NN_BOTH } nn_form;
@@ -127,6 +129,8 @@ struct dm_layer {
     bool merged;      /* the layer before it does its forward pass */
     bool merged_back; /* the layer behind it does its backward pass */
     bool bias_behind; /* Convolution: the ReLU behind it makes the gradient of its bias */
+    bool lent;        /* what it prepares is there only with the arrays of lent blobs */
+    bool prepared;
     union {           /* what setup reads */
         dm_conv conv;
         dm_pool pool;
@@ -164,6 +168,9 @@ struct dm_net {
     int64_t store_bytes;        /* of decoded images, of each data layer */
     const char *store_folder;   /* while it is built */
     int histories;              /* that the solver keeps of each parameter; 0: no solver */
+    struct dm_solver *solver;   /* whose training net it is; NULL: none */
+    /* Records a step of that, for the caller; none where steps go call by call. */
+    dm_status (*step)(struct dm_solver *solver, dm_program *out);
     nn_layer *layers;
     int layer_count;
     nn_blob **blobs;
@@ -301,9 +308,15 @@ static inline int nn_spares(const nn_net *net)
 {
     return net->debug ? 1 : NN_SPARES;
 }
-/* --- blobs.c: which blobs are lent; arrays for those that are, or are not, where they lack them; and their end. */
+/* --- blobs.c: which blobs and layers are lent; arrays for those that are, or are not, where they lack them;
+ * and their end. */
 void nn_blobs_lend(nn_net *net, bool lean);
 dm_status nn_blobs_make(nn_net *net, bool lent);
+dm_status nn_layers_prepare(nn_net *net, bool lent); /* when the arrays of blobs and parameters are there */
+/* Arrays for the gradients of blobs with several readers, but the first. A backward pass makes them where they
+ * are not there; a recorded step ends them. */
+dm_status nn_spares_make(nn_net *net);
+dm_status nn_spares_end(nn_net *net);
 /* The part of `whole`, which joins blobs along dim `dim`, that begins at `at` and has the shape of `like`. */
 dm_status nn_blob_part(const nn_net *net, dm_array whole, const nn_blob *like, int dim, int64_t at,
                        dm_array *out);
@@ -357,6 +370,7 @@ dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 /* --- layers/ranges.c: arrays that it has for a layer that is cut, those of step `at` from 0 on; returns how
  * many, at most two, 0: there are no more. */
 int nn_ranges_arrays(const nn_layer *layer, int at, dm_array *out);
+void nn_ranges_drop(nn_layer *layer); /* ends them; nothing without ranges */
 /* --- layers/user.c: types of layers that the program gives */
 dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count);
 /* Of a name, or of the layer that a message of the type "Python" names; NULL: there is none. */

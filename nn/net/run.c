@@ -60,7 +60,7 @@ static dm_status complete_top(const nn_layer *l, nn_blob *b)
 
 dm_status nn_backward(nn_net *net, bool accumulate)
 {
-    dm_status status = DM_OK;
+    dm_status status = nn_spares_make(net);
     for (int i = 0; i < net->blob_count; i++) {
         net->blobs[i]->gradients = 0;
     }

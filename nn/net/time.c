@@ -60,6 +60,7 @@ static dm_status time_pass(nn_net *net, double *forward, double *backward)
         status = time_one(&net->layers[i], net->layers[i].type->forward, forward ? &forward[i] : NULL);
     }
     net->pass++;
+    status = status == DM_OK && net->phase == NN_TRAIN ? nn_spares_make(net) : status;
     for (int i = 0; i < net->blob_count; i++) {
         net->blobs[i]->gradients = 0;
     }

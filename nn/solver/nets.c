@@ -108,7 +108,12 @@ static dm_status train_net(dm_solver *s, const char **generic)
     }
     *generic = strncmp(chosen, "net", 3) == 0 ? chosen : NULL;
     dm_status status = train_state(s, &state);
-    return status == DM_OK ? build(s, chosen, 0, NN_TRAIN, state, &s->net) : status;
+    status = status == DM_OK ? build(s, chosen, 0, NN_TRAIN, state, &s->net) : status;
+    if (status == DM_OK) {
+        s->net->solver = s;
+        s->net->step = nn_step_of;
+    }
+    return status;
 }
 
 /* Test net i: those of test_net_param, then of test_net, then the net that serves both. */

@@ -99,6 +99,8 @@ dm_status nn_solver_move(dm_solver *solver, double rate, double factor);
 double nn_solver_rate_of(const dm_solver *solver, double rate);
 /* --- step.c: records a step, if all of it can be; runs it, with the numbers of this iteration. */
 dm_status nn_step_record(dm_solver *solver);
+/* A step of the solver's settings as a program of the caller's; none where steps go call by call. */
+dm_status nn_step_of(dm_solver *solver, dm_program *out);
 dm_status nn_step_run(dm_solver *solver);
 dm_status nn_step_forward(dm_solver *solver); /* a forward pass of the training net alone */
 const nn_rate *nn_step_rate(const dm_solver *solver, double mult); /* NULL: none */

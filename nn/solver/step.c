@@ -61,6 +61,7 @@ static dm_status record(dm_solver *s, bool update, dm_program *out)
     status = status == DM_OK ? nn_forward_part(net, false) : status;
     status = status == DM_OK && update ? nn_backward(net, false) : status;
     status = status == DM_OK && update ? nn_solver_move(s, 0, 1) : status;
+    status = status == DM_OK && update ? nn_spares_end(net) : status;
     status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
     net->recording = false;
     if (status == DM_OK) {
@@ -71,14 +72,16 @@ static dm_status record(dm_solver *s, bool update, dm_program *out)
     return dm_program_end(s->session, NULL) == DM_OK ? dm_error_set(status, "%s", text) : status;
 }
 
+dm_status nn_step_of(dm_solver *s, dm_program *out)
+{
+    dm_status status = s->rates || !recordable(s) ? DM_OK : make_rates(s);
+    return status == DM_OK && recordable(s) ? record(s, true, out) : status;
+}
+
 dm_status nn_step_record(dm_solver *s)
 {
-    if (!recordable(s)) {
-        return DM_OK;
-    }
-    dm_status status = make_rates(s);
-    status = status == DM_OK ? record(s, true, &s->program) : status;
-    return status == DM_OK ? dm_program_set_run(s->session, s->program, s->net->pass) : status;
+    dm_status status = nn_step_of(s, &s->program);
+    return status == DM_OK && s->program.id ? dm_program_set_run(s->session, s->program, s->net->pass) : status;
 }
 
 dm_status nn_step_run(dm_solver *s)
@@ -103,6 +106,8 @@ dm_status nn_step_forward(dm_solver *s)
         return nn_forward(s->net);
     }
     dm_status status = record(s, false, &program);
+    status =
+        status == DM_OK ? dm_memory_trim(s->session) : status; /* workers with GPUs keep that of the step */
     status = status == DM_OK ? dm_program_set_run(s->session, program, s->net->pass) : status;
     status = status == DM_OK ? nn_forward_part(s->net, true) : status; /* of this pass */
     s->net->pass++;

@@ -1,0 +1,186 @@
+/* Lean solvers: what lies between layers, and what layers prepare, has no arrays of its own. The same bits as
+ * without, and as much memory as dm_net_explain says before anything runs. */
+#include "net_case.h"
+
+#include "net/net.h"
+
+#define JOIN(type, name, bottoms, rest)                                                                        \
+    "layer { name: '" name "' type: '" type "' bottom: " bottoms " top: '" name "' " rest " }\n"
+#define DATA(shape)                                                                                            \
+    "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { " shape           \
+    " } shape { dim: 8 } data_filler { type: 'gaussian' std: 1 } data_filler { value: 2 } } }\n"
+
+/* Layers that prepare views of their blobs, or arrays of their own; blobs that several layers read. */
+static const char images[] = DATA("dim: [8, 3, 32, 31]") CONV("c1", "data", "num_output: 6 kernel_size: 3")
+    SIMPLE("bn", "BatchNorm", "c1", "bn", "") SIMPLE(
+        "sc", "Scale", "bn", "sc", "scale_param { bias_term: true }") SIMPLE("pr", "PReLU", "sc", "pr", "")
+        SIMPLE("mv", "MVN", "pr", "mv", "") CONV("c2", "mv", "num_output: 6 kernel_size: 1")
+            CONV("c3", "mv", "num_output: 6 kernel_size: 3 pad: 1")
+                CONV("c4", "mv", "num_output: 6 kernel_size: 1 group: 2")
+                    JOIN("Eltwise", "el", "['c2', 'c3', 'c4', 'mv']", "")
+                        SIMPLE("sp", "SPP", "el", "sp", "spp_param { pyramid_height: 2 }")
+                            SIMPLE("fl", "Flatten", "el", "fl", "") SIMPLE("bi", "Bias", "fl", "bi", "")
+                                IP("a", "bi", "24") SIMPLE("re", "ReLU", "a", "a", "")
+                                    SIMPLE("dr", "Dropout", "a", "a", "") IP("b", "a", "5") IP("e", "sp", "5")
+                                        JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "")
+                                            JOIN("HingeLoss", "hinge", "['e', 'label']", "loss_weight: 0.3")
+                                                JOIN("Accuracy", "right", "['b', 'label']", "");
+static const char rows[] = DATA("dim: [8, 6, 10]")
+    SIMPLE("t", "InnerProduct", "data", "t",
+           "inner_product_param { num_output: 9 axis: 2 transpose: true weight_filler { type: 'xavier' } }")
+        SIMPLE("s", "Softmax", "t", "s", "softmax_param { axis: 2 }") SIMPLE(
+            "r", "Reshape", "s", "r", "reshape_param { shape { dim: [0, 54] } }") IP("a", "r", "40")
+            SIMPLE("q", "Reduction", "a", "q", "reduction_param { axis: 1 operation: SUMSQ } loss_weight: 0.1")
+                IP("b", "a", "5") SIMPLE("p", "Softmax", "b", "p", "")
+                    JOIN("MultinomialLogisticLoss", "loss", "['p', 'label']", "");
+static const char recurrent[] =
+    "layer { name: 'd' type: 'DummyData' top: 'data' top: 'goes' top: 'label' dummy_data_param {\n"
+    "  shape { dim: [4, 8, 5] } shape { dim: [4, 8] } shape { dim: 4 } data_filler { type: 'gaussian' std: 1 "
+    "}\n"
+    "  data_filler { value: 1 } data_filler { value: 2 } } }\n" JOIN(
+        "LSTM", "l", "['data', 'goes']", "recurrent_param { num_output: 7 weight_filler { type: 'xavier' } }")
+        SIMPLE("f", "Flatten", "l", "f", "") IP("b", "f", "5")
+            JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "");
+
+enum { STEPS = 4, MOST = 1 << 18 };
+static const struct {
+    const char *net, *split;
+    dm_dtype type;
+    int slices;
+} nets[] = {{images, NULL, DM_F32, 4},    {images, "a=features,c1=batch,c3=both", DM_F32, 4},
+            {images, NULL, DM_BF16, 0},   {rows, NULL, DM_F32, 4},
+            {rows, "a=batch", DM_F16, 3}, {recurrent, NULL, DM_F32, 4}};
+
+/* Losses as they are told, that behind the last step too. */
+typedef struct losses {
+    double at[STEPS];
+    int count;
+} losses;
+static void take_loss(void *context, const dm_train_event *event)
+{
+    losses *to = context;
+    if (event->kind == DM_TRAIN_DISPLAY) {
+        assert_true(to->count < STEPS);
+        to->at[to->count++] = event->loss;
+    }
+}
+
+static dm_solver *open_solver(int i, bool lean, losses *told)
+{
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *s = NULL;
+    write_file("net.prototxt", nets[i].net);
+    write_file("solver.prototxt",
+               "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' momentum: 0.9 max_iter: 4 display: 2 "
+               "snapshot_after_train: false\n");
+    options.split = nets[i].split;
+    options.type = nets[i].type;
+    options.slices = nets[i].slices;
+    options.lean = lean;
+    options.event = take_loss;
+    options.event_context = told;
+    CHECK(dm_solver_open(session, "solver.prototxt", &options, &s));
+    return s;
+}
+
+/* All parameters behind the last step; returns how many. */
+static int64_t train(int i, bool lean, losses *told, float *params)
+{
+    int64_t count = 0;
+    dm_solver *s = open_solver(i, lean, told);
+    CHECK(dm_solver_run(s, NULL, NULL));
+    nn_net *net = dm_solver_net(s);
+    for (int k = 0; k < net->param_count; k++) {
+        assert_true(count + net->params[k]->count <= MOST);
+        CHECK(nn_param_read(net, net->params[k], net->params[k]->data, params + count));
+        count += net->params[k]->count;
+    }
+    for (int k = 0; k < net->blob_count; k++) { /* but for what the net gives, and what it is given */
+        const nn_blob *b = net->blobs[k];
+        bool source = b->producer->type->traits & NN_SOURCE,
+             held = strcmp(b->producer->type->name, "LSTM") == 0;
+        if (!lean || b->whole || !b->reads || source || held) {
+            continue;
+        }
+        assert_true(b->lent || strcmp(nets[i].net, recurrent) == 0);
+        assert_true(!b->lent || b->data.id == 0);
+    }
+    CHECK(dm_solver_close(s));
+    return count;
+}
+
+static void test_same_bits(void **state)
+{
+    static float want[MOST], got[MOST];
+    (void)state;
+    for (int i = 0; i < COUNT(nets); i++) {
+        losses told[2] = {{.count = 0}, {.count = 0}};
+        int64_t n = train(i, false, &told[0], want), m = train(i, true, &told[1], got);
+        assert_int_equal(n, m);
+        assert_true(n > 100 && told[0].count == 3 && isfinite(told[0].at[2]));
+        assert_memory_equal(told[0].at, told[1].at, 3 * sizeof(double));
+        assert_memory_equal(want, got, (size_t)n * sizeof *want);
+    }
+}
+
+/* What the workers hold at most, in a session of its own; *said: what is printed before. */
+static int64_t peak_of(int i, bool lean, double *said)
+{
+    char *text = NULL;
+    int64_t peak = 0;
+    for (int run = 0; run < 2; run++) {
+        losses told = {.count = 0};
+        dm_config config = DM_CONFIG_INIT;
+        config.workers = worker_count;
+        config.options = "pool_debug=off";
+        CHECK(dm_init(&config, &session));
+        dm_solver *s = open_solver(i, lean, &told);
+        if (run == 0) {
+            CHECK(dm_net_explain(dm_solver_net(s), &text));
+            const char *line = strstr(text, "A recorded step holds ");
+            assert_non_null(line);
+            assert_int_equal(sscanf(line, "A recorded step holds %lf MiB", said), 1);
+            free(text);
+        } else {
+            CHECK(dm_solver_step(s, STEPS));
+            for (int w = 0; w < worker_count; w++) {
+                dm_memory m = {.size = sizeof m};
+                CHECK(dm_memory_report(session, w, &m));
+                peak = m.peak > peak ? m.peak : peak;
+            }
+        }
+        CHECK(dm_solver_close(s));
+        CHECK(dm_finalize(session, NULL));
+    }
+    return peak;
+}
+
+/* Printed to 0.01 MiB; each of some places is rounded up. On GPUs workers that receive have the workspace twice
+ * (adr/0011). */
+static void test_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(nets); i++) {
+        double said[2];
+        int64_t peak[2];
+        for (int lean = 0; lean < 2; lean++) {
+            peak[lean] = peak_of(i, lean, &said[lean]);
+            if (fabs((double)peak[lean] - said[lean] * (1 << 20)) > 0.01 * (1 << 20) + 20 * 256) {
+                fail_msg("net %d, lean %d, %d workers: %lld bytes, not %.2f MiB", i, lean, worker_count,
+                         (long long)peak[lean], said[lean]);
+            }
+        }
+        assert_true(peak[1] <= peak[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits)};
+    int failed = run_on_workers(tests);
+    for (worker_count = 1; worker_count <= (getenv("DMATH_DEVICE") ? 1 : 5); worker_count += 2) {
+        const struct CMUnitTest memory[] = {cmocka_unit_test(test_memory)};
+        failed += cmocka_run_group_tests(memory, NULL, NULL);
+    }
+    return failed;
+}
