@@ -204,6 +204,9 @@ dm_status nn_convolution_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     double beta[2];
+    if (l->fused) {
+        return nn_fused_backward(l);
+    }
     dm_array bias = l->bias_behind ? DM_NO_ARRAY : nn_bias_diff(l);
     dm_status status = nn_one_beta(l, bias, beta);
     if (status == DM_OK && l->ranges) {

@@ -23,7 +23,8 @@ static dm_status make(nn_net *net, nn_blob *b)
     int writers = 0;
     for (int k = 0; k < net->layer_count; k++) {
         for (int j = 0; j < net->layers[k].bottoms; j++) {
-            writers += net->layers[k].bottom[j] == b && net->layers[k].down[j];
+            writers +=
+                net->layers[k].bottom[j] == b && net->layers[k].down[j] && !nn_fused_follows(&net->layers[k]);
         }
     }
     bool diff = writers > 0 || (b->producer->need_backward && !(b->producer->type->traits & NN_LOSS));
@@ -34,8 +35,12 @@ static dm_status make(nn_net *net, nn_blob *b)
     dm_status status = DM_OK;
     b->laid = b->laid && type_of(net, b->laid->top[0]) == type ? b->laid : NULL;
     status = b->shares || b->laid ? DM_OK : nn_blob_array(net, b, type, &b->data);
-    status = status == DM_OK && diff && !b->shares_diff && !b->joined ? nn_blob_array(net, b, type, &b->diff)
-                                                                      : status;
+    const bool fused = b->producer->fused;
+    if (status == DM_OK && fused && !b->diff.id) {
+        status = nn_fused_make(b->producer->fused, type);
+    } else if (status == DM_OK && diff && !fused && !b->shares_diff && !b->joined) {
+        status = nn_blob_array(net, b, type, &b->diff);
+    }
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;
     b->writers = writers;
     if (status == DM_OK && b->own_loss) {
@@ -173,6 +178,9 @@ dm_status nn_blobs_end(nn_net *net, bool lent)
             status = end_one(net, status, !b->shares_diff, &b->diff);
             status = end_one(net, status, true, &b->which);
             status = end_one(net, status, true, &b->given);
+            if (b->producer->fused) {
+                status = end_one(net, status, true, &b->producer->fused->diff);
+            }
         }
     }
     return status;
@@ -209,6 +217,17 @@ void nn_blobs_lend(nn_net *net, bool lean)
             bool all = b->lent && x->lent && top->lent && laid->lent;
             again = again || b->lent != all || x->lent != all || top->lent != all || laid->lent != all;
             b->lent = x->lent = top->lent = laid->lent = all;
+        }
+        for (int i = 0; i < net->fused_count; i++) {
+            const nn_fused *f = net->fused[i];
+            bool all = true;
+            for (int k = 0; k < f->count; k++) {
+                all = all && f->layer[k]->top[0]->lent;
+            }
+            for (int k = 0; k < f->count; k++) {
+                again = again || f->layer[k]->top[0]->lent != all;
+                f->layer[k]->top[0]->lent = all;
+            }
         }
     }
 }

@@ -132,6 +132,8 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
         nn_mark_backward(net);
         nn_merge(net);
         status = nn_split_choose(net, setup->split, share, setup->apart);
+        status =
+            status == DM_OK && net->phase == NN_TRAIN && !share && !net->debug ? nn_fused_find(net) : status;
         nn_blobs_lend(net, setup->lean);
         status = status == DM_OK ? nn_blobs_make(net, false) : status;
     }
@@ -236,6 +238,13 @@ void nn_net_free(nn_net *net)
         destroy(net, net->flats[i].rounded);
     }
     free(net->flats);
+    for (int i = 0; i < net->fused_count; i++) {
+        destroy(net, net->fused[i]->w);
+        destroy(net, net->fused[i]->dw);
+        free(net->fused[i]->layer);
+        free(net->fused[i]);
+    }
+    free(net->fused);
     nn_document_free(net->document);
     free(net->layers);
     free(net->blobs);

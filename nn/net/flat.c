@@ -9,7 +9,7 @@
 enum { ALIGN = 16 };
 
 /* A view can have the parameter's shape where it begins at a multiple of so many elements: whole rows. */
-static int64_t step_of(const nn_param *p)
+int64_t nn_flat_step(const nn_param *p)
 {
     int64_t shape[DM_MAX_DIMS], row = 1, step = ALIGN;
     int ndim = nn_param_shape(p, shape), first = 0;
@@ -27,10 +27,10 @@ static int64_t step_of(const nn_param *p)
 
 /* Parameters that workers hold in parts, or that have no dims, cannot be views; and few long rows would leave
  * more room between them than they take. */
-static bool joins(const nn_param *p)
+bool nn_flat_takes(const nn_param *p)
 {
     return !p->borrowed && !p->range && !p->dealt && p->ndim > 0 && p->lr_mult != 0 && p->count > 0 &&
-           p->count <= NN_MOST_FLAT && (p->count < ALIGN || step_of(p) <= p->count);
+           p->count <= NN_MOST_FLAT && (p->count < ALIGN || nn_flat_step(p) <= p->count);
 }
 
 static nn_flat *flat_of(nn_net *net, const nn_param *p)
@@ -56,6 +56,15 @@ dm_status nn_flat_array(const nn_net *net, const nn_flat *flat, dm_dtype type, d
     return status == DM_OK ? dm_fill(net->session, *out, 0) : status; /* what lies between parameters too */
 }
 
+static void place(nn_net *net, nn_param *p)
+{
+    nn_flat *f = flat_of(net, p);
+    int64_t step = nn_flat_step(p);
+    p->flat = f;
+    p->at = (f->count + step - 1) / step * step;
+    f->count = p->at + (p->count + ALIGN - 1) / ALIGN * ALIGN; /* so that kernels end without a rest */
+}
+
 dm_status nn_flats_make(nn_net *net)
 {
     dm_status status = DM_OK;
@@ -65,12 +74,12 @@ dm_status nn_flats_make(nn_net *net)
     }
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        if (joins(p)) {
-            nn_flat *f = flat_of(net, p);
-            int64_t step = step_of(p);
-            p->flat = f;
-            p->at = (f->count + step - 1) / step * step;
-            f->count = p->at + (p->count + ALIGN - 1) / ALIGN * ALIGN; /* so that kernels end without a rest */
+        const nn_fused *fused = p->number == 0 ? p->owner->fused : NULL;
+        if (!p->flat && nn_flat_takes(p)) {
+            place(net, p);
+            for (int k = 1; fused && k < fused->count; k++) { /* the weights of all, together */
+                place(net, fused->layer[k]->param[0]);
+            }
         }
     }
     for (int i = 0; status == DM_OK && i < net->flat_count; i++) {

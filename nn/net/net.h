@@ -85,6 +85,15 @@ typedef struct nn_param {
     int gradients;
 } nn_param;
 
+/* Convolutions whose gradients are made together: fused.c. */
+typedef struct nn_fused {
+    nn_layer **layer; /* in the net's order */
+    int count;
+    int64_t outputs; /* of all layers */
+    dm_array diff;   /* the gradient by these; that by a layer's is a view of it */
+    dm_array w, dw;  /* the weights of all, as products take them, and their gradient: views */
+} nn_fused;
+
 typedef struct nn_layer_type {
     const char *name;
     const char *field;       /* of LayerParameter: its own message; NULL: it has none */
@@ -129,6 +138,7 @@ struct dm_layer {
     bool merged;      /* the layer before it does its forward pass */
     bool merged_back; /* the layer behind it does its backward pass */
     bool bias_behind; /* Convolution: the ReLU behind it makes the gradient of its bias */
+    nn_fused *fused;  /* Convolution: whose gradients are made with its own; NULL: none */
     bool lent;        /* what it prepares is there only with the arrays of lent blobs */
     bool prepared;
     union {           /* what setup reads */
@@ -179,6 +189,8 @@ struct dm_net {
     int param_count;
     nn_flat *flats;
     int flat_count;
+    nn_fused **fused;
+    int fused_count;
     struct nn_user_type *types; /* of the program's layers */
     int type_count;
     int *output; /* blobs that no layer reads, by name */
@@ -217,6 +229,16 @@ dm_status nn_net_leave(const nn_net *net, dm_status status);
 void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --- merge.c: layers that a layer beside them can do. */
 void nn_merge(nn_net *net);
+/* --- fused.c: finds such layers of a net that is trained; when the parameters are there, views of them; arrays
+ * for the gradients by outputs; the backward pass of such a layer. */
+dm_status nn_fused_find(nn_net *net);
+dm_status nn_fused_place(nn_net *net);
+dm_status nn_fused_make(nn_fused *fused, dm_dtype type);
+dm_status nn_fused_backward(nn_layer *layer);
+static inline bool nn_fused_follows(const nn_layer *layer) /* another layer does its backward pass */
+{
+    return layer->fused && layer->fused->layer[0] != layer;
+}
 /* --- split.c: how workers share layers whose outputs can be cut. asked: as of dm_net_options; share and apart:
  * as of nn_net_setup. */
 dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share, bool apart);
@@ -294,6 +316,8 @@ bool nn_type_fits(dm_dtype type); /* of a net */
 dm_status nn_wire_check(const char *call, dm_dtype wire, dm_dtype type); /* of a net of this type */
 /* --- flat.c: puts parameters of the net together. */
 dm_status nn_flats_make(nn_net *net);
+bool nn_flat_takes(const nn_param *param);
+int64_t nn_flat_step(const nn_param *param); /* it may begin at multiples of so many elements */
 /* An array for all parameters of flat, of zeros; and the view of one of them in such an array. */
 dm_status nn_flat_array(const nn_net *net, const nn_flat *flat, dm_dtype type, dm_array *out);
 dm_status nn_flat_part(const nn_net *net, const nn_param *param, dm_array flat, dm_array *out);

@@ -253,14 +253,14 @@ dm_status nn_params_place(nn_net *net, nn_net *share, bool apart)
     dm_status status = share ? borrow(net, share, apart) : DM_OK;
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        p->dealt = nn_update_deals(net, p);
+        p->dealt = !p->owner->fused && nn_update_deals(net, p);
     }
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];
         status = p->flat ? place_in_flat(net, p) : place_apart(net, p);
     }
-    return status;
+    return status == DM_OK ? nn_fused_place(net) : status;
 }
 
 dm_status nn_params_fill(nn_net *net)

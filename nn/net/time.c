@@ -228,7 +228,7 @@ double nn_layer_bytes(const nn_layer *l, bool back)
     }
     const double each = l->net->type == DM_F32 ? 4 : 2;
     double bytes = 0;
-    for (int i = 0; i < l->bottoms; i++) {
+    for (int i = 0; i < l->bottoms && !(back && nn_fused_follows(l)); i++) {
         bytes += (double)l->bottom[i]->count * each * (1 + (back && l->down[i]));
     }
     for (int i = 0; i < l->tops; i++) {

@@ -344,7 +344,7 @@ static dm_status prepare(planning *p, int r)
         }
     }
     if (makes(ref->role)) {
-        s->direct = is_direct(b, s, ref->dtype, ref->role == DMI_LAYER_MADE_ROWS && b->profile->gpu);
+        s->direct = is_direct(b, s, ref->dtype, ref->role == DMI_LAYER_MADE_ROWS);
         if (!s->direct) {
             int64_t count = dmi_layout_shard_count(s->sliced.layout, b->me);
             s->work = dmi_ref_work(dmi_build_work(b, count * dmi_dtype_bytes(ref->dtype)), DMI_WRITE);

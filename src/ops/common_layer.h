@@ -15,8 +15,7 @@ enum dmi_layer_role {
     DMI_LAYER_ROWS,   /* the same, but rows of the last dim may lie apart, each as far from the one before it */
     DMI_LAYER_WHOLE,  /* read: all of it */
     DMI_LAYER_MADE,   /* written: the slice's samples */
-    DMI_LAYER_MADE_ROWS, /* the same, but on GPUs rows of the last dim may lie apart, where all begin at 16
-                            bytes */
+    DMI_LAYER_MADE_ROWS, /* the same, but rows of the last dim may lie apart, where all begin at 16 bytes */
     DMI_LAYER_SUMMED, /* each slice makes a whole one; operand = scale * (their sum in the order of the slices)
                          + beta * operand */
     DMI_LAYER_SUMMED_BF16, /* the same, but each slice's is rounded to bf16 before it is sent and added */

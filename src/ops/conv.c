@@ -23,16 +23,16 @@ dm_status dmi_conv_plan(dmi_builder *b, const dmi_call *call)
     int64_t scratch;
     dmi_conv_describe(b, call, roles, &d, &scratch);
     dm_dtype t = d.dnn.dtype;
+    const bool rows = d.group == 1 && b->profile->gpu; /* oneDNN writes dense rows */
     int bias = call->noperand > roles.bias ? DMI_LAYER_WHOLE : DMI_LAYER_NONE;
-    return dmi_plan_layer(
-        b, call,
-        &(dmi_layer){.kernel = DMI_KERNEL_conv,
-                     .desc = &d.dnn,
-                     .slices = call->args.i[DMI_CONV_SLICES],
-                     .like = roles.x,
-                     .ref = {{DMI_LAYER_SLICED, roles.x, t, 0},
-                             {DMI_LAYER_WHOLE, roles.w, t, 0},
-                             {d.group == 1 ? DMI_LAYER_MADE_ROWS : DMI_LAYER_MADE, roles.y, t, 0},
-                             {bias, roles.bias, dmi_layer_wide(t), 0},
-                             {DMI_LAYER_SCRATCH, 0, t, scratch}}});
+    return dmi_plan_layer(b, call,
+                          &(dmi_layer){.kernel = DMI_KERNEL_conv,
+                                       .desc = &d.dnn,
+                                       .slices = call->args.i[DMI_CONV_SLICES],
+                                       .like = roles.x,
+                                       .ref = {{DMI_LAYER_SLICED, roles.x, t, 0},
+                                               {DMI_LAYER_WHOLE, roles.w, t, 0},
+                                               {rows ? DMI_LAYER_MADE_ROWS : DMI_LAYER_MADE, roles.y, t, 0},
+                                               {bias, roles.bias, dmi_layer_wide(t), 0},
+                                               {DMI_LAYER_SCRATCH, 0, t, scratch}}});
 }

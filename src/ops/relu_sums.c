@@ -35,6 +35,6 @@ dm_status dmi_relu_sums_plan(dmi_builder *b, const dmi_call *call)
                                        .like = X,
                                        .ref = {{DMI_LAYER_ROWS, X, t, 0},
                                                {DMI_LAYER_ROWS, DY, t, 0},
-                                               {DMI_LAYER_MADE, DX, t, 0},
+                                               {DMI_LAYER_MADE_ROWS, DX, t, 0},
                                                {DMI_LAYER_SUMMED, DB, DM_F64, 0}}});
 }

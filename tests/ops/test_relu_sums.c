@@ -45,8 +45,8 @@ static void relu_case(dmt_case *c)
     }
 }
 
-/* The gradient, and perhaps x, is some channels of a wider array, as before a concatenation: it is read where
- * it is, and nothing moves. */
+/* The gradient, and perhaps x and dx, is some channels of a wider array, as before a concatenation: it is read
+ * or written where it is, and nothing moves. */
 static void view_case(dmt_case *c)
 {
     enum { SAMPLES = 24, SIDE = 3, WIDE = 48 };
@@ -56,7 +56,7 @@ static void view_case(dmt_case *c)
     const int64_t wide[4] = {SAMPLES, SIDE, SIDE, WIDE}, shape[4] = {SAMPLES, SIDE, SIDE, channels};
     dm_dtype type = types[c->number / 2 % 4];
     dm_session *s = c->session;
-    dm_array x, all, other, dy, dx, db, want, sums;
+    dm_array x, all, other, into, dy, dx, db, want, sums;
     dm_layout rows = dm_layout_rows(s);
     dm_array *four[] = {&x, &dx, &want};
     for (int i = 0; i < 3; i++) {
@@ -68,6 +68,12 @@ static void view_case(dmt_case *c)
         DMT_OK(c, dm_array_destroy(s, x));
         DMT_OK(c, dm_array_view(s, other, (int64_t[]){0, 0, 0, lo / 2}, shape, &x));
     }
+    DMT_OK(c, dm_array_create(s, type, 4, wide, &rows, &into));
+    DMT_OK(c, dm_fill(s, into, 3));
+    if (c->number / 16 % 2) {
+        DMT_OK(c, dm_array_destroy(s, dx));
+        DMT_OK(c, dm_array_view(s, into, (int64_t[]){0, 0, 0, lo}, shape, &dx));
+    }
     DMT_OK(c, dm_array_create(s, DM_F32, 1, &channels, NULL, &db));
     DMT_OK(c, dm_array_create(s, DM_F32, 1, &channels, NULL, &sums));
     DMT_OK(c, dm_map(s, "floor(5 * uniform(1)) - 2", 0, NULL, x));
@@ -76,19 +82,22 @@ static void view_case(dmt_case *c)
     DMT_OK(c, dm_map(s, "where(x > 0, d, 0)", 2, (dm_map_arg[]){DM_ARG("x", x), DM_ARG("d", dy)}, want));
     DMT_OK(c, dm_channel_sums(s, 4, 1, want, DM_NO_ARRAY, 0, sums));
     DMT_OK(c, dm_relu_backward_sums(s, 4, x, dy, dx, 0, db));
-    double apart[2];
+    double apart[3];
     dm_array one;
     DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &one));
     DMT_OK(c, dm_map(s, "sum(abs(a - b))", 2, (dm_map_arg[]){DM_ARG("a", want), DM_ARG("b", dx)}, one));
     DMT_OK(c, dm_item(s, one, NULL, &apart[0]));
     DMT_OK(c, dm_map(s, "sum(abs(a - b))", 2, (dm_map_arg[]){DM_ARG("a", sums), DM_ARG("b", db)}, one));
     DMT_OK(c, dm_item(s, one, NULL, &apart[1]));
-    if (apart[0] != 0 || apart[1] != 0) { /* small integers: no sum rounds */
-        dmt_fail(c, "channels %d to %d of %d: dx differs by %g, db by %g", (int)lo, (int)(lo + channels), WIDE,
-                 apart[0], apart[1]);
+    DMT_OK(c, dm_fill(s, dx, 3)); /* what lies beside it is as it was */
+    DMT_OK(c, dm_map(s, "sum(abs(a - 3))", 1, (dm_map_arg[]){DM_ARG("a", into)}, one));
+    DMT_OK(c, dm_item(s, one, NULL, &apart[2]));
+    if (apart[0] != 0 || apart[1] != 0 || apart[2] != 0) { /* small integers: no sum rounds */
+        dmt_fail(c, "channels %d to %d of %d: dx differs by %g, db by %g, and what lies beside dx by %g",
+                 (int)lo, (int)(lo + channels), WIDE, apart[0], apart[1], apart[2]);
     }
-    dm_array made[] = {dy, x, dx, want, all, db, sums, one, other};
-    for (int i = 0; i < 9; i++) {
+    dm_array made[] = {dy, x, dx, want, all, db, sums, one, other, into};
+    for (int i = 0; i < 10; i++) {
         DMT_OK(c, dm_array_destroy(s, made[i]));
     }
 }

@@ -98,7 +98,7 @@ static __global__ void __launch_bounds__(THREADS)
 }
 
 /* The same of dx, which is made on the way: dy where x > 0. Rows of x are x_pitch elements apart, those of dy
- * dy_pitch. */
+ * dy_pitch, those of dx p.pitch. */
 template <typename T, typename S, int V, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
     relu_parts(const sums_params p, int64_t x_pitch, int64_t dy_pitch, const S *x, const S *dy, S *dx,
@@ -228,7 +228,7 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
     for (int64_t c = 0; c < r->channels; c += room) {
         dim3 grid;
         int64_t channels = r->channels - c < room ? r->channels - c : room;
-        sums_params p = deal(q, r->rows, channels, r->channels, V, r->sums + c, true, &grid);
+        sums_params p = deal(q, r->rows, channels, r->dx_pitch, V, r->sums + c, true, &grid);
         double *partial = (double *)q->workspace;
         launch_after(q, relu_parts<T, S, V, (V > 1)>, grid, p, r->x_pitch, r->pitch, (const S *)r->x + c,
                      (const S *)r->dy + c, (S *)r->dx + c, partial);
@@ -243,8 +243,9 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
 template <typename T, typename S, int V> static void launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)
 {
     bool aligned = (((uintptr_t)r->x | (uintptr_t)r->dy | (uintptr_t)r->dx) & 15) == 0;
-    (aligned && r->channels % V == 0 && (r->x_pitch | r->pitch) % V == 0 ? launch_relu<T, S, V>
-                                                                         : launch_relu<T, S, 1>)(q, r);
+    (aligned && r->channels % V == 0 && (r->x_pitch | r->pitch | r->dx_pitch) % V == 0
+         ? launch_relu<T, S, V>
+         : launch_relu<T, S, 1>)(q, r);
 }
 
 void dmi_cuda_launch_relu_sums(dmi_queue *q, const dmi_cuda_relu_sums *r)

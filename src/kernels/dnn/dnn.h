@@ -65,7 +65,7 @@ typedef struct dmi_inner {
 /* Of channel c, over `rows` rows of c channels; sums are f64:
  *   channel_sums  x, sums [, y]      sums = the sum of x, or x y
  *   relu_sums     x, dy, dx, sums    dx = dy where x > 0, else 0; sums = the sum of dx
- * Rows of x and dy may lie apart. */
+ * Rows of x and dy, and dx of relu_sums, may lie apart. */
 typedef struct dmi_channel_rows {
     dmi_dnn dnn;
     int64_t rows, channels;

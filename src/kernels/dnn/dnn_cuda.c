@@ -131,6 +131,7 @@ dm_status dmi_relu_sums_cuda(const dmi_kernel_call *call)
                             .channels = d->channels,
                             .x_pitch = d->dnn.pitch[0],
                             .pitch = d->dnn.pitch[1],
+                            .dx_pitch = d->dnn.pitch[2],
                             .x = x,
                             .dy = dmi_dnn_at(call, 1),
                             .dx = dmi_dnn_at(call, 2),

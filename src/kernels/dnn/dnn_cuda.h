@@ -62,10 +62,10 @@ void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, con
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,
                               const void *y, dm_dtype out_dtype, void *out);
 /* dx[., c] = dy[., c] where x[., c] > 0, else 0; sums[c] = the sum over rows of dx[., c]. Rows of x are x_pitch
- * apart, those of dy pitch. */
+ * apart, those of dy pitch, those of dx dx_pitch. */
 typedef struct dmi_cuda_relu_sums {
     dm_dtype dtype; /* of x, dy and dx */
-    int64_t rows, channels, x_pitch, pitch;
+    int64_t rows, channels, x_pitch, pitch, dx_pitch;
     const void *x, *dy;
     void *dx;
     double *sums;

@@ -57,4 +57,5 @@ void dmi_relu_sums_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     touch_all(t, out);
     touch_rows(t, 0, channels, out);
     touch_rows(t, 1, channels, out);
+    touch_rows(t, 2, channels, out);
 }

@@ -71,7 +71,8 @@ dm_status dmi_channel_sums_cpu(const dmi_kernel_call *call)
                                  const type *restrict dy, type *restrict dx, double *restrict sums)            \
     {                                                                                                          \
         memset(sums, 0, (size_t)d->channels * sizeof *sums);                                                   \
-        for (int64_t i = 0; i < rows; i++, x += d->dnn.pitch[0], dy += d->dnn.pitch[1], dx += d->channels) {   \
+        for (int64_t i = 0; i < rows;                                                                          \
+             i++, x += d->dnn.pitch[0], dy += d->dnn.pitch[1], dx += d->dnn.pitch[2]) {                        \
             for (int64_t c = 0; c < d->channels; c++) {                                                        \
                 dx[c] = x[c] > 0 ? dy[c] : 0;                                                                  \
                 sums[c] += (double)dx[c];                                                                      \
