@@ -30,17 +30,18 @@ DM_API DM_CHECKED dm_status dm_cumulative_logsumexp(dm_session *session, dm_arra
 
 /* ---- sorting --------------------------------------------------------------------------------------------- */
 /* x is real. NaN counts as larger than all numbers, -0 as 0. Sorting is stable: equal elements stay in their order,
- * also where it is descending, and elements keep their bits. Errors: DM_ERR_UNSUPPORTED (rows of more than 2^32 - 1
- * elements).
+ * also where it is descending, and elements keep their bits. Rows may be as long as arrays may be.
  *
  * Cost: a row is sorted by one worker, to which it comes whole; rows lie where x or out has them whole, or else are
  * dealt out. Radix sort: for each byte of an element the row is read and written once, with 4 bytes an element more
- * where indices are wanted; workspace for two rows of both. If there are fewer rows than workers, and they are split
- * and have 64 KiB or more (option sort_exchange), dm_sort and dm_argsort *block*: each worker sorts its part, rounds of
- * small messages find where to cut the parts (two, and one for each byte of an element, or two for each byte with more
- * than 32 workers), and each element moves once to where the sorted row has it, with its index, of 8 bytes, for
- * dm_argsort; temporaries take some times the row, spread over the workers. Between dm_explain_begin and
- * dm_explain_end, and in programs, they never do that. */
+ * where indices are wanted, 8 where the worker has more than 2^32 - 1 elements of the row; workspace for two rows of
+ * both. On CPUs elements of one byte are counted: the row is read twice and written once, with workspace for one. If
+ * there are fewer rows than workers, and they are split and have 64 KiB or more (option sort_exchange), dm_sort and
+ * dm_argsort *block*: each worker sorts its part, rounds of small messages find where to cut the parts (two, and one
+ * for each byte of an element, or two for each byte with more than 32 workers), and each element moves once to where
+ * the sorted row has it, with its index, of 8 bytes, for dm_argsort; temporaries take some times the row, spread over
+ * the workers, least where out is split in one block for each worker. Between dm_explain_begin and dm_explain_end, and
+ * in programs, they never do that. */
 
 /* out = x with each row along dim in ascending order; descending != 0: the largest first. out: x's shape, any type,
  * converted as dm_copy converts; it may be x, or else may not overlap it. */
@@ -97,20 +98,18 @@ DM_API DM_CHECKED dm_status dm_median(dm_session *session, dm_array x, int dim, 
 /* *values = the distinct elements of all of x, ascending. *counts (or NULL) = how often each occurs; *inverse (or NULL)
  * = which of them each element of x is, in row-major order. All NaN are one element, -0 and 0 are one too: the first of
  * them. x: real, any shape. New arrays of one dim in the default layout, values of x's type, the others i64: the caller
- * destroys them. Blocks. Errors: DM_ERR_ARG (values is NULL), DM_ERR_UNSUPPORTED (more than 2^32 - 1 elements),
- * DM_ERR_STATE (between dm_explain_begin and dm_explain_end, and in programs), those of dm_array_create. Cost: dm_sort,
- * dm_cumulative_sum, dm_searchsorted and dm_take, and for inverse dm_argsort and dm_put; temporaries of x's size, and
- * of 8 bytes an element. */
+ * destroys them. Blocks. Errors: DM_ERR_ARG (values is NULL), DM_ERR_STATE (between dm_explain_begin and
+ * dm_explain_end, and in programs), those of dm_array_create. Cost: dm_sort, dm_cumulative_sum, dm_searchsorted and
+ * dm_take, and for inverse dm_argsort and dm_put; temporaries of x's size, and of 8 bytes an element. */
 DM_API DM_CHECKED dm_status dm_unique(dm_session *session, dm_array x, dm_array *values, dm_array *counts, dm_array *inverse);
 /* out[..] = does x[..] occur in test? (NumPy: isin.) invert != 0: does it not? Elements are compared in the type that
  * NumPy's promote_types gives, and occur where they are equal: NaN never, -0 where 0 does. x, test: any type, complex
  * too, and any shape; out: x's shape, any type, converted as dm_copy converts; it may overlap neither. Blocks where
- * dm_sort does, and where it looks for a table. Errors: DM_ERR_UNSUPPORTED (test has more than 2^32 - 1 elements).
- * Cost: dm_sort of test, two dm_searchsorted and an expression; temporaries of test's size, and of 16 bytes an element
- * of x. Complex: three times that. Integers of x and test (not u64) on CPUs, 32768 or more of x: a table on every worker
- * with a byte for each integer from the least to the greatest of test, where all tables take 8 bytes or fewer for each
- * element of both arrays; and 4 or 8 bytes an element. That waits for the least and the greatest; it is not done in
- * programs, nor for explain. */
+ * dm_sort does, and where it looks for a table. Cost: dm_sort of test, two dm_searchsorted and an expression;
+ * temporaries of test's size, and of 16 bytes an element of x. Complex: three times that. Integers of x and test (not
+ * u64) on CPUs, 32768 or more of x: a table on every worker with a byte for each integer from the least to the greatest
+ * of test, where all tables take 8 bytes or fewer for each element of both arrays; and 4 or 8 bytes an element. That
+ * waits for the least and the greatest; it is not done in programs, nor for explain. */
 DM_API DM_CHECKED dm_status dm_isin(dm_session *session, dm_array x, dm_array test, int invert, dm_array out);
 
 #ifdef __cplusplus

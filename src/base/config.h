@@ -57,6 +57,7 @@
         "GPUs, else none; 1: none")                                                                            \
     BYTES(sort_exchange, "64K", 0, INT64_MAX,                                                                  \
           "rows of at least so many bytes that are split are sorted by all workers, if there are few rows")    \
+    BOOL(sort_wide, "0", "sort and search as with rows of more than 2^32 - 1 elements: a check, slow")         \
     ENUM(gemm_compute, "f32", "f32|tf32", "computing type of f32 products on GPUs, if the call gives none")    \
     ENUM(index_algorithm, "auto", "auto|fetch|exchange|list|lend",                                             \
          "how take and put bring rows: fetch all that may be needed, exchange those that are, or, of take, "   \

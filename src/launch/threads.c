@@ -55,6 +55,7 @@ dmi_profile dmi_profile_from(const dmi_config *config, int workers, bool one_spa
                          .reduce_algorithm = (int)config->reduce_algorithm,
                          .reduce_chunk = config->reduce_chunk,
                          .sum_bucket = config->sum_bucket,
+                         .sort_wide = config->sort_wide,
                          .gemm_compute = DMI_COMPUTE_F32 + (int)config->gemm_compute,
                          .chunk = 2 << 20,
                          .file_chunk = config->file_chunk};

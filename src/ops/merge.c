@@ -3,14 +3,16 @@
 #include "ops/common_order.h"
 #include "plan/exchange.h"
 
-enum { DIM, DESCENDING }; /* args.i; the tail: the table of rows */
+#include <string.h>
 
-dm_status dmi_merge(dm_session *session, bool descending, int dim, const int64_t *rows, int workers, dm_array x,
-                    dm_array indices, dm_array out)
+enum { DIM, DESCENDING, IN_PLACE }; /* args.i; the tail: the table of rows */
+
+dm_status dmi_merge(dm_session *session, const dmi_sorting *sort, bool in_place, const int64_t *rows,
+                    int workers, dm_array x, dm_array indices, dm_array out)
 {
     int64_t bytes = (int64_t)workers * workers * (int64_t)sizeof *rows;
     dmi_call call = {.op = DMI_OP_merge,
-                     .args = {.i = {[DIM] = dim, [DESCENDING] = descending}},
+                     .args = {.i = {[DIM] = sort->dim, [DESCENDING] = sort->descending, [IN_PLACE] = in_place}},
                      .tail = rows,
                      .tail_bytes = bytes,
                      .tail_key = bytes};
@@ -70,6 +72,10 @@ dm_status dmi_merge_plan(dmi_builder *b, const dmi_call *call)
     bool indices = call->noperand == 3;
     dmi_value x = dmi_value_operand(call, 0), out = dmi_value_operand(call, call->noperand - 1);
     int work = exchange(b, call, 0, ready), carried = indices ? exchange(b, call, 1, ready) : 0;
+    if (call->args.i[IN_PLACE]) { /* what out has must have gone first */
+        dmi_build_phase(b);
+        memset(ready, 0, sizeof ready);
+    }
     if (b->me >= b->profile->workers || b->failed) {
         return DM_OK;
     }
@@ -94,6 +100,7 @@ dm_status dmi_merge_plan(dmi_builder *b, const dmi_call *call)
     }
     k.value_stride[0] = k.index_stride[0] = region.stride[call->args.i[DIM]];
     k.value_offset = k.index_offset = dmi_region_start(&region);
+    k.wide = dmi_sort_is_wide(b, k.most);
     k.scratch = dmi_sort_scratch(&k, b->profile->gpu);
     dmi_ref refs[4] = {dmi_ref_work(work, DMI_READ), dmi_ref_work(dmi_build_work(b, k.scratch), DMI_WRITE),
                        out.ref, dmi_ref_work(carried, DMI_READ)};

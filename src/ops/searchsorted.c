@@ -37,13 +37,18 @@ dm_status dmi_searchsorted_check(dmi_call *call)
     return status == DM_OK ? dmi_check_overlap(call, 1, 2, false) : status;
 }
 
-static int64_t bytes_of(const dmi_desc *x)
+static int64_t elements_of(const dmi_desc *x)
 {
-    int64_t count = dmi_dtype_bytes(x->dtype);
+    int64_t count = 1;
     for (int d = 0; d < x->ndim; d++) {
         count *= x->extent[d];
     }
     return count;
+}
+
+static int64_t bytes_of(const dmi_desc *x)
+{
+    return elements_of(x) * dmi_dtype_bytes(x->dtype);
 }
 
 typedef struct searching {
@@ -51,7 +56,7 @@ typedef struct searching {
     dmi_team team;
     bool right, descending;
     dm_dtype type;
-    dmi_value sorted, v; /* sorted: in that type */
+    dmi_value sorted, v;
 } searching;
 
 /* Searches for the elements of one side in one region of the sorted ones. */
@@ -60,6 +65,7 @@ static void search(const searching *s, const dmi_region *sorted, const dmi_side 
 {
     dmi_search k = {.ndim = out->ndim,
                     .type = s->type,
+                    .stored = s->sorted.desc->dtype,
                     .dtype = v->dtype,
                     .right = s->right,
                     .descending = s->descending,
@@ -131,6 +137,16 @@ static dm_status build_rows(dmi_builder *b, const dmi_team *team, const dmi_desc
     return DM_OK;
 }
 
+/* In which type the sorted elements of a worker lie where all of v is searched for: theirs, if few of them are
+ * compared. */
+static dm_dtype type_of_parts(const searching *s)
+{
+    enum { FEW = 1024 };
+    const dmi_desc *sorted = s->sorted.desc, *v = s->v.desc;
+    bool few = elements_of(sorted) / s->team.count > FEW * elements_of(v);
+    return few || s->b->profile->sort_wide ? sorted->dtype : s->type;
+}
+
 /* Each worker searches for all of v in its own sorted elements; the places are the sums over the workers. out
  * NULL: rows has what each has found. */
 static dm_status search_parts(searching *s, const dmi_value *out, dmi_value *rows)
@@ -140,8 +156,9 @@ static dm_status search_parts(searching *s, const dmi_value *out, dmi_value *row
     dmi_value v, sorted;
     bool phase = false;
     dm_status status = dmi_build_brought(b, &s->team, &s->v, true, s->v.desc->dtype, &everywhere, &v, &phase);
-    status =
-        status == DM_OK ? dmi_build_brought(b, &s->team, &s->sorted, false, s->type, &typed, &sorted, &phase) : status;
+    status = status == DM_OK
+                 ? dmi_build_brought(b, &s->team, &s->sorted, false, type_of_parts(s), &typed, &sorted, &phase)
+                 : status;
     status = status == DM_OK && out ? build_rows(b, &s->team, v.desc, &desc, rows) : status;
     if (status != DM_OK || b->failed) {
         return status;

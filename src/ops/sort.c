@@ -98,10 +98,6 @@ dm_status dmi_sort_check(dmi_call *call)
     if (dim < 0 || dim >= x->ndim) {
         return dmi_fail(DM_ERR_ARG, "%s: dim is %d; x has %d dims", dmi_call_name(call), dim, x->ndim);
     }
-    if (x->extent[dim] > UINT32_MAX) {
-        return dmi_fail(DM_ERR_UNSUPPORTED, "%s: dim %d of x has %" PRId64 " elements, more than 2^32 - 1",
-                        dmi_call_name(call), dim, x->extent[dim]);
-    }
     dm_status status = DM_OK;
     for (int i = 1; i < call->noperand && status == DM_OK; i++) {
         status = check_output(call, i);
@@ -161,6 +157,7 @@ static void sort_here(dmi_builder *b, const dmi_call *call, const dmi_along *alo
     if (k.most == 0) {
         return;
     }
+    k.wide = dmi_sort_is_wide(b, k.extent[k.dim]);
     k.scratch = dmi_sort_scratch(&k, b->profile->gpu);
     dmi_ref refs[4] = {along->x.ref, dmi_ref_work(dmi_build_work(b, k.scratch), DMI_WRITE)};
     int nref = 2;

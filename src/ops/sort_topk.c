@@ -23,7 +23,7 @@ static bool serves(const dmi_facts *s, const dmi_sorting *sort, const dmi_desc *
     }
     bool split = x->layout->kind != DMI_LAYOUT_GRID || x->layout->grid[sort->dim] > 1;
     split = split && !s->grouped;
-    return split && rows > 0 && rows < s->workers && most > 0 && most < n / s->workers / 2 && n <= UINT32_MAX &&
+    return split && rows > 0 && rows < s->workers && most > 0 && most < n / s->workers / 2 &&
            n * dmi_dtype_bytes(x->dtype) >= DMI_MAX(s->config->sort_exchange, 1);
 }
 

@@ -120,6 +120,7 @@ typedef struct dmi_profile {
     int reduce_algorithm;    /* enum dmi_reduce_algorithm */
     int64_t reduce_chunk;    /* minimum bytes of a chunk of a segment; 0: chosen */
     int64_t sum_bucket;      /* bytes of sums of layers that a program makes together; 0: chosen; 1: none */
+    bool sort_wide;          /* sorts and searches go as those of more than 2^32 - 1 elements do */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
     bool on_device;          /* programs run on the workers' devices alone, where they can (on_device.h) */

@@ -149,6 +149,7 @@ static void check_sort(fixture *f, rng *r, const struct shape *shape, dm_dtype d
                   .descending = descending,
                   .values = true,
                   .indices = indices,
+                  .wide = rng_in(r, 0, 1),
                   .first = 11};
     memcpy(made, shape->extent, sizeof made);
     memcpy(d.extent, shape->extent, sizeof shape->extent);
@@ -199,6 +200,7 @@ static void test_sort_elements(void **state)
                       .dtype = dtype,
                       .descending = rng_in(&r, 0, 1),
                       .values = true,
+                      .wide = rng_in(&r, 0, 1),
                       .most = N,
                       .extent = {N},
                       .stride = {1},
@@ -260,6 +262,7 @@ static void test_count(void **state)
         }
         dmi_search s = {.ndim = 1,
                         .type = type,
+                        .stored = type,
                         .dtype = dtype,
                         .right = i % 2,
                         .count = EDGES,

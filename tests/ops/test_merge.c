@@ -82,6 +82,8 @@ static void test_long(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "sort_long", .cases = 1000, .fn = long_case, .options = "sort_exchange=1"});
+    dmt_run(&(dmt_suite){
+        .name = "sort_long, wide", .cases = 500, .fn = long_case, .options = "sort_exchange=1,sort_wide=1"});
 }
 
 /* The first of long rows, of parts first. */
@@ -137,6 +139,8 @@ static void test_first(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "topk_long", .cases = 600, .fn = first_case, .options = "sort_exchange=1"});
+    dmt_run(&(dmt_suite){
+        .name = "topk_long, wide", .cases = 300, .fn = first_case, .options = "sort_exchange=1,sort_wide=1"});
 }
 
 /* As it comes, which launched tests take too. */

@@ -50,6 +50,8 @@ static void test_search(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "searchsorted", .cases = 2000, .fn = search_case});
+    dmt_run(
+        &(dmt_suite){.name = "searchsorted, wide", .cases = 700, .fn = search_case, .options = "sort_wide=1"});
 }
 
 int main(void)

@@ -115,6 +115,7 @@ static void test_sort(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "sort", .cases = 3000, .fn = sort_case});
+    dmt_run(&(dmt_suite){.name = "sort, wide", .cases = 1000, .fn = sort_case, .options = "sort_wide=1"});
 }
 
 static void topk_case(dmt_case *c)
@@ -156,6 +157,7 @@ static void test_topk(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "topk", .cases = 1500, .fn = topk_case});
+    dmt_run(&(dmt_suite){.name = "topk, wide", .cases = 500, .fn = topk_case, .options = "sort_wide=1"});
 }
 
 /* Views with steps whose first elements are those of a view without; sorted elements with a step. */

@@ -70,6 +70,8 @@ static void test_quantile(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "quantile", .cases = 600, .fn = quantile_case});
+    dmt_run(
+        &(dmt_suite){.name = "quantile, wide", .cases = 150, .fn = quantile_case, .options = "sort_wide=1"});
 }
 
 static void check(dmt_case *c, const char *name, dm_array a, const dmt_host *want)
@@ -128,6 +130,7 @@ static void test_unique(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "unique", .cases = 400, .fn = unique_case});
+    dmt_run(&(dmt_suite){.name = "unique, wide", .cases = 150, .fn = unique_case, .options = "sort_wide=1"});
 }
 
 static void check_isin(dmt_case *c, dmt_host *x, dmt_host *test, dmt_host *want, int invert)

@@ -43,7 +43,8 @@ static __global__ void __launch_bounds__(THREADS)
     locate_all<2, 1>(box, at, valid);
     if (valid[0]) {
         int64_t *to = &out[at[0][1]];
-        int64_t place = place_of<N>(d.type, sorted, d.count, d.right, d.descending, element<N>(d.dtype, v, at[0][0]));
+        int64_t place =
+            place_of<N>(d.stored, sorted, d.count, d.right, d.descending, element<N>(d.dtype, v, at[0][0]));
         *to = d.adds ? *to + place : place;
     }
 }

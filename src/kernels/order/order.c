@@ -48,15 +48,26 @@ static int64_t rounded(int64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* CPUs sort one row after the other: keys and places, twice each. */
+/* CPUs sort one row after the other: keys and places, with their buffers. */
 static int64_t scratch_cpu(const dmi_sort *s)
 {
-    int64_t n = s->extent[s->dim], bytes = 2 * rounded(n * dmi_dtype_bytes(s->dtype));
-    if (s->indices || s->most < n) {
-        bytes += 2 * rounded(n * (int64_t)sizeof(uint32_t));
+    int64_t n = s->extent[s->dim], bytes = dmi_sort_buffers(s) * rounded(n * dmi_dtype_bytes(s->dtype));
+    if (dmi_sort_places(s)) {
+        bytes += 2 * rounded(n * dmi_sort_place_bytes(s));
     }
     bytes += rounded((s->runs + 1) * (int64_t)sizeof(int64_t));
-    return bytes + (dmi_sort_selects(s) ? DMI_SORT_SELECT * (int64_t)sizeof(uint32_t) : 0);
+    return bytes + (dmi_sort_selects(s) ? DMI_SORT_SELECT * dmi_sort_place_bytes(s) : 0);
+}
+
+bool dmi_sort_alone(const dmi_sort *s)
+{
+    int64_t bytes = dmi_dtype_bytes(s->dtype), n = s->extent[s->dim], rows = 1;
+    for (int d = 0; d < s->ndim; d++) {
+        rows *= d == s->dim ? 1 : s->extent[d];
+    }
+    return s->values && !s->indices && (bytes >= 4 || (bytes == 2 && dmi_dtype_is_float(s->dtype))) &&
+           rows == 1 && s->most == n && n >= DMI_SORT_LONG && s->stride[s->dim] == 1 &&
+           s->value_stride[s->dim] == 1;
 }
 
 /* CUB's radix sort of pairs keeps counts of digits, a kilobyte for a few thousand elements. */
@@ -68,7 +79,7 @@ void dmi_sort_scratch_cuda(const dmi_sort *s, dmi_sort_room *room)
     }
     count = DMI_MIN(count, DMI_MAX(n, DMI_SORT_TOGETHER));
     room->key = rounded(count * DMI_MAX(bytes, (int64_t)sizeof(uint32_t)));
-    room->place = rounded(count * (int64_t)sizeof(uint32_t));
+    room->place = rounded(dmi_sort_alone(s) ? DMI_SORT_COUNTS : count * dmi_sort_place_bytes(s));
     room->temporary = rounded(count) + (INT64_C(4) << 20);
     room->bytes = 2 * room->key + 2 * room->place + room->temporary;
 }

@@ -25,6 +25,7 @@ typedef struct dmi_sort {
     int ndim, dim;
     dm_dtype dtype;
     bool descending, values, indices, carried;
+    bool wide; /* places and counts have 64 bits: rows of more than 2^32 - 1 elements must have it */
     int64_t most, first;
     int64_t extent[DM_MAX_DIMS], stride[DM_MAX_DIMS], offset;
     int64_t value_stride[DM_MAX_DIMS], value_offset;
@@ -41,12 +42,29 @@ static inline bool dmi_sort_selects(const dmi_sort *s)
     return s->runs == 0 && s->extent[s->dim] >= DMI_SORT_SELECT && s->most < s->extent[s->dim] / 4 &&
            dmi_dtype_bytes(s->dtype) > 1;
 }
+/* Of a kernel on CPUs: are places kept beside keys, of how many bytes, and how many buffers has it for keys? */
+static inline bool dmi_sort_places(const dmi_sort *s)
+{
+    return s->indices || s->most < s->extent[s->dim];
+}
+static inline int64_t dmi_sort_place_bytes(const dmi_sort *s)
+{
+    return s->wide ? (int64_t)sizeof(uint64_t) : (int64_t)sizeof(uint32_t);
+}
+static inline int dmi_sort_buffers(const dmi_sort *s)
+{
+    return dmi_dtype_bytes(s->dtype) == 1 && !dmi_sort_places(s) ? 1 : 2; /* keys of one byte are counted */
+}
 int64_t dmi_sort_scratch(const dmi_sort *s, bool gpu);
 /* On GPUs: two of each of keys and places, then what CUB takes. */
 typedef struct dmi_sort_room {
     int64_t key, place, temporary, bytes;
 } dmi_sort_room;
 enum { DMI_SORT_TOGETHER = 1 << 26 }; /* elements of several rows that a GPU sorts together */
+enum { DMI_SORT_LONG = 1 << 16, DMI_SORT_COUNTS = 16 << 10 };
+/* On GPUs: one long row, all of it, dense on both sides, whose elements are sorted by themselves. Then there
+ * are DMI_SORT_COUNTS bytes for places. */
+bool dmi_sort_alone(const dmi_sort *s);
 void dmi_sort_scratch_cuda(const dmi_sort *s, dmi_sort_room *room);
 enum { DMI_SORT_UNSIGNED, DMI_SORT_SIGNED, DMI_SORT_FLOAT };
 int dmi_sort_kind(dm_dtype dtype);
@@ -60,7 +78,8 @@ uint64_t dmi_sort_element(dm_dtype dtype, bool descending, uint64_t key);
  * References: sorted (dense), v, out (i64). */
 typedef struct dmi_search {
     int ndim;
-    dm_dtype type;          /* a carrier: of the sorted elements; v is converted to it */
+    dm_dtype type;          /* a carrier: elements are compared in it */
+    dm_dtype stored;        /* of the sorted elements: `type`, or one that is converted at each comparison */
     dm_dtype dtype;         /* of v */
     bool right, descending; /* descending: they are sorted so, and NaN comes first */
     bool adds;              /* to what out has */

@@ -111,10 +111,18 @@ static void sort_together(sort_job *job, const dmi_box *rows, const int64_t *at)
     dmi_cuda_sort *p = &job->p;
     dmi_cuda_box_make(rows, &p->rows);
     p->count = p->n * p->rows.items;
-    dmi_cuda_launch_sort(job->q, p, dmi_at(job->x, at[X] * p->bytes),
-                         job->values ? dmi_at_mut(job->values, at[VALUES] * p->bytes) : NULL,
-                         job->values != job->x, job->indices ? job->indices + at[INDICES] : NULL,
-                         job->carried ? job->carried + at[CARRIED] : NULL);
+    const void *x = dmi_at(job->x, at[X] * p->bytes);
+    void *values = job->values ? dmi_at_mut(job->values, at[VALUES] * p->bytes) : NULL;
+    const bool direct = job->values != job->x;
+    if (p->alone) {
+        (p->kind == DMI_SORT_FLOAT    ? dmi_cuda_launch_sort_floats
+         : p->kind == DMI_SORT_SIGNED ? dmi_cuda_launch_sort_signed
+                                      : dmi_cuda_launch_sort_unsigned)(job->q, p, x, values, direct);
+        return;
+    }
+    (p->wide ? dmi_cuda_launch_sort_wide : dmi_cuda_launch_sort)(
+        job->q, p, x, values, direct, job->indices ? job->indices + at[INDICES] : NULL,
+        job->carried ? job->carried + at[CARRIED] : NULL);
 }
 
 /* Ranges of the outermost dim, each with as many rows as may be sorted together; inside of long ones, of the
@@ -183,10 +191,11 @@ dm_status dmi_sort_cuda(const dmi_kernel_call *call)
                             .bytes = (int)bytes,
                             .kind = dmi_sort_kind(d->dtype),
                             .descending = d->descending,
+                            .wide = d->wide,
+                            .alone = dmi_sort_alone(d),
                             .most_bits = dmi_dtype_is_float(d->dtype) ? dmi_sort_most(d->dtype) : 0,
                             .key = {scratch, scratch + room.key},
-                            .place = {(uint32_t *)(void *)(scratch + 2 * room.key),
-                                      (uint32_t *)(void *)(scratch + 2 * room.key + room.place)},
+                            .place = {scratch + 2 * room.key, scratch + 2 * room.key + room.place},
                             .temporary = scratch + 2 * room.key + 2 * room.place,
                             .temporary_bytes = room.temporary};
     sort_rows(&job, &box, begin);
@@ -208,7 +217,7 @@ static void each_item(void *context, const dmi_box *part, const int64_t *at)
     if (job->search) {
         const dmi_search *d = call->desc;
         dmi_cuda_launch_search(
-            call->queue, &box, d, dmi_at(call->at[0], d->sorted_offset * dmi_dtype_bytes(d->type)),
+            call->queue, &box, d, dmi_at(call->at[0], d->sorted_offset * dmi_dtype_bytes(d->stored)),
             dmi_at(call->at[1], at[0] * dmi_dtype_bytes(d->dtype)), (int64_t *)call->at[2] + at[1]);
         return;
     }

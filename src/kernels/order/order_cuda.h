@@ -41,15 +41,20 @@ typedef struct dmi_cuda_sort {
     int64_t stride[4];             /* along the dim, of each side */
     int bytes, kind;               /* of an element */
     bool descending;
+    bool wide;  /* places have 64 bits */
+    bool alone; /* dmi_sort_alone */
     uint64_t most_bits;
-    void *key[2];
-    uint32_t *place[2];
+    void *key[2], *place[2];
     void *temporary;
     int64_t temporary_bytes;
 } dmi_cuda_sort;
 /* direct: x and the elements are apart. */
 void dmi_cuda_launch_sort(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values, bool direct,
                           int64_t *indices, const int64_t *carried);
+
+/* The same with places of 64 bits. */
+void dmi_cuda_launch_sort_wide(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values, bool direct,
+                               int64_t *indices, const int64_t *carried);
 
 /* One long row whose elements alone are wanted, all of them, of 4 or 8 bytes; floats of 2 too. */
 void dmi_cuda_launch_sort_floats(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values,

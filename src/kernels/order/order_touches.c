@@ -40,7 +40,7 @@ void dmi_sort_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 void dmi_search_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_search *s = t->desc;
-    int64_t bytes = dmi_dtype_bytes(s->type);
+    int64_t bytes = dmi_dtype_bytes(s->stored);
     dmi_touch_dense(&out[0], s->count, bytes, DMI_READ);
     out[0].offset = s->sorted_offset * bytes;
     dmi_touch_box(&out[1], s->ndim, s->extent, s->stride, s->offset, dmi_dtype_bytes(s->dtype), DMI_READ);

@@ -83,12 +83,31 @@ void dmi_search_row(dm_dtype type, const void *sorted, int64_t count, bool right
     }
 }
 
+/* The same where the sorted elements are of another type: each is converted when it is compared. */
+static void search_stored(const dmi_search *d, const void *sorted, const void *x, int64_t n, int64_t *place)
+{
+    const int64_t bytes = dmi_dtype_bytes(d->stored), type_bytes = dmi_dtype_bytes(d->type);
+    for (int64_t k = 0; k < n; k++) {
+        int64_t from = 0;
+        for (int64_t count = d->count; count > 0;) {
+            dmi_chunk buffer;
+            int64_t half = count / 2, beyond;
+            dmi_search_row(
+                d->type, dmi_row_load(d->stored, dmi_at(sorted, (from + half) * bytes), 1, d->type, &buffer, 1),
+                1, d->right, d->descending, dmi_at(x, k * type_bytes), 1, &beyond);
+            from += beyond ? half + 1 : 0;
+            count = beyond ? count - half - 1 : half;
+        }
+        place[k] = from;
+    }
+}
+
 dm_status dmi_search_cpu(const dmi_kernel_call *call)
 {
     enum { V, OUT };
     const dmi_search *d = call->desc;
     dmi_box box = {.sides = 2};
-    const void *sorted = dmi_at(call->at[0], d->sorted_offset * dmi_dtype_bytes(d->type));
+    const void *sorted = dmi_at(call->at[0], d->sorted_offset * dmi_dtype_bytes(d->stored));
     int64_t *out = call->at[2], index[DMI_BOX_DIMS] = {0}, at[DMI_BOX_SIDES] = {d->offset, d->out_offset};
     for (int dim = 0; dim < d->ndim; dim++) {
         if (d->extent[dim] == 0) {
@@ -106,8 +125,12 @@ dm_status dmi_search_cpu(const dmi_kernel_call *call)
             dmi_chunk buffer;
             int64_t m = DMI_MIN(DMI_CHUNK, n - i), place[DMI_CHUNK];
             const void *v = dmi_at(call->at[1], (at[V] + i * s) * dmi_dtype_bytes(d->dtype));
-            dmi_search_row(d->type, sorted, d->count, d->right, d->descending,
-                           dmi_row_load(d->dtype, v, s, d->type, &buffer, m), m, place);
+            const void *x = dmi_row_load(d->dtype, v, s, d->type, &buffer, m);
+            if (d->stored == d->type) {
+                dmi_search_row(d->type, sorted, d->count, d->right, d->descending, x, m, place);
+            } else {
+                search_stored(d, sorted, x, m, place);
+            }
             for (int64_t k = 0; k < m; k++) {
                 int64_t *to = &out[at[OUT] + (i + k) * t];
                 *to = place[k] + (d->adds ? *to : 0);

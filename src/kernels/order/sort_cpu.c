@@ -7,10 +7,10 @@
 
 enum { FEW = 40 }; /* so many are sorted by insertion */
 
-/* Keys, and the places of their elements in the row (or NULL); beside each, room for as many. */
+/* Keys, and the places of their elements in the row (or NULL), of 4 or 8 bytes; beside each, room for as many.
+ */
 typedef struct keys {
-    void *key[2];
-    uint32_t *place[2];
+    void *key[2], *place[2];
 } keys;
 
 typedef struct sort_job {
@@ -21,13 +21,12 @@ typedef struct sort_job {
     int64_t n;
     keys keys;
     int64_t *run;
-    uint32_t *count; /* of a selection; NULL: all are sorted */
+    void *count; /* of a selection; NULL: all are sorted */
 } sort_job;
 
 static void swap_buffers(keys *b)
 {
-    void *key = b->key[0];
-    uint32_t *place = b->place[0];
+    void *key = b->key[0], *place = b->place[0];
     b->key[0] = b->key[1];
     b->key[1] = key;
     b->place[0] = b->place[1];
@@ -40,36 +39,88 @@ static void swap_buffers(keys *b)
 #define RAW JOIN(dmi_raw, BITS)
 #define KEY uint8_t
 #define BITS 8
+#include "kernels/order/sort_keys_cpu.h"
+#define PLACE uint32_t
+#define PLACED(name) JOIN(name##_short_, BITS)
 #include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#define PLACE uint64_t
+#define PLACED(name) JOIN(name##_wide_, BITS)
+#include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
 #undef KEY
 #undef BITS
 #define KEY uint16_t
 #define BITS 16
+#include "kernels/order/sort_keys_cpu.h"
+#define PLACE uint32_t
+#define PLACED(name) JOIN(name##_short_, BITS)
 #include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#define PLACE uint64_t
+#define PLACED(name) JOIN(name##_wide_, BITS)
+#include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
 #undef KEY
 #undef BITS
 #define KEY uint32_t
 #define BITS 32
+#include "kernels/order/sort_keys_cpu.h"
+#define PLACE uint32_t
+#define PLACED(name) JOIN(name##_short_, BITS)
 #include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#define PLACE uint64_t
+#define PLACED(name) JOIN(name##_wide_, BITS)
+#include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
 #undef KEY
 #undef BITS
 #define KEY uint64_t
 #define BITS 64
+#include "kernels/order/sort_keys_cpu.h"
+#define PLACE uint32_t
+#define PLACED(name) JOIN(name##_short_, BITS)
 #include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#define PLACE uint64_t
+#define PLACED(name) JOIN(name##_wide_, BITS)
+#include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#undef KEY
+#undef BITS
 
 typedef struct sort_row {
     void (*sort)(sort_job *job, const void *x, int64_t stride, bool *odd);
     void (*decode)(const sort_job *job, bool odd, const void *x, int64_t stride, void *to);
-    void (*gather)(const uint32_t *place, const void *x, int64_t stride, int64_t count, void *to);
+    void (*gather)(const void *place, const void *x, int64_t stride, int64_t count, void *to);
 } sort_row;
 
-static const sort_row *row_of(int64_t bytes)
+static const sort_row *row_of(int64_t bytes, bool wide)
 {
-    static const sort_row rows[] = {{row_8, decode_8, gather_8},
-                                    {row_16, decode_16, gather_16},
-                                    {row_32, decode_32, gather_32},
-                                    {row_64, decode_64, gather_64}};
-    return &rows[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+    static const sort_row rows[][4] = {{{row_short_8, decode_8, gather_short_8},
+                                        {row_short_16, decode_16, gather_short_16},
+                                        {row_short_32, decode_32, gather_short_32},
+                                        {row_short_64, decode_64, gather_short_64}},
+                                       {{row_wide_8, decode_8, gather_wide_8},
+                                        {row_wide_16, decode_16, gather_wide_16},
+                                        {row_wide_32, decode_32, gather_wide_32},
+                                        {row_wide_64, decode_64, gather_wide_64}}};
+    return &rows[wide][bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
+}
+
+static int64_t place_at(const sort_job *job, int64_t i)
+{
+    return job->d->wide ? (int64_t)((uint64_t *)job->keys.place[0])[i]
+                        : (int64_t)((uint32_t *)job->keys.place[0])[i];
 }
 
 static void *take(char **scratch, int64_t bytes)
@@ -86,14 +137,15 @@ static void begin(sort_job *job, const dmi_sort *d, void *scratch)
     *job = (sort_job){.d = d, .descending = d->descending, .n = n};
     job->kind = dmi_sort_kind(d->dtype);
     job->most_bits = job->kind == DMI_SORT_FLOAT ? dmi_sort_most(d->dtype) : 0;
-    for (int i = 0; i < 2; i++) {
+    assert(d->wide || n <= UINT32_MAX);
+    for (int i = 0; i < dmi_sort_buffers(d); i++) {
         job->keys.key[i] = take(&room, n * bytes);
     }
-    for (int i = 0; i < 2 && (d->indices || d->most < n); i++) {
-        job->keys.place[i] = take(&room, n * (int64_t)sizeof(uint32_t));
+    for (int i = 0; i < 2 && dmi_sort_places(d); i++) {
+        job->keys.place[i] = take(&room, n * dmi_sort_place_bytes(d));
     }
     job->run = take(&room, (d->runs + 1) * (int64_t)sizeof *job->run);
-    job->count = dmi_sort_selects(d) ? take(&room, DMI_SORT_SELECT * (int64_t)sizeof *job->count) : NULL;
+    job->count = dmi_sort_selects(d) ? take(&room, DMI_SORT_SELECT * dmi_sort_place_bytes(d)) : NULL;
     assert(room - (char *)scratch <= d->scratch);
 }
 
@@ -105,7 +157,7 @@ static void sort_one(sort_job *job, const int64_t *at, const void *x, void *valu
 {
     const dmi_sort *d = job->d;
     int64_t bytes = dmi_dtype_bytes(d->dtype), stride = d->stride[d->dim];
-    const sort_row *row = row_of(bytes);
+    const sort_row *row = row_of(bytes, d->wide);
     const void *from = dmi_at(x, at[X] * bytes);
     keys start = job->keys;
     bool odd;
@@ -114,7 +166,7 @@ static void sort_one(sort_job *job, const int64_t *at, const void *x, void *valu
         int64_t to_stride = d->value_stride[d->dim];
         void *to = dmi_at_mut(values, at[VALUES] * bytes);
         bool direct = to_stride == 1 && values != x;
-        void *made = direct ? to : job->keys.key[1];
+        void *made = direct ? to : job->keys.key[0];
         if (job->keys.place[0]) {
             row->gather(job->keys.place[0], from, stride, d->most, made);
         } else {
@@ -125,7 +177,7 @@ static void sort_one(sort_job *job, const int64_t *at, const void *x, void *valu
         }
     }
     for (int64_t i = 0; i < d->most && indices; i++) {
-        int64_t place = job->keys.place[0][i];
+        int64_t place = place_at(job, i);
         indices[at[INDICES] + i * d->index_stride[d->dim]] =
             carried ? carried[at[CARRIED] + place * d->carried_stride[d->dim]] : d->first + place;
     }

@@ -19,7 +19,7 @@ enum { THREADS = DMI_CUDA_THREADS, PARTS = 1024 };
 template <typename K> struct sorted_row {
     const K *x;
     K *values, *copy; /* copy: room for the row */
-    uint32_t *counts; /* [PARTS + 1]: NaN of a part of x; then, of those before it; last: all */
+    unsigned long long *counts; /* [PARTS + 1]: NaN of a part of x; then, of those before it; last: all */
     int64_t n, part;
     K most_bits;
     bool descending;
@@ -36,14 +36,14 @@ template <typename K> static __global__ void __launch_bounds__(THREADS) count_na
         return;
     }
     const int64_t from = blockIdx.x * r.part, to = DMI_MIN(from + r.part, r.n);
-    uint32_t mine = 0;
+    unsigned long long mine = 0;
     for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
         mine += r.nan(r.x[i]);
         r.copy[i] = r.values[i];
     }
-    typedef cub::BlockScan<uint32_t, THREADS> block_scan;
+    typedef cub::BlockScan<unsigned long long, THREADS> block_scan;
     __shared__ typename block_scan::TempStorage memory;
-    uint32_t before, all;
+    unsigned long long before, all;
     block_scan(memory).ExclusiveSum(mine, before, all);
     if (threadIdx.x == 0) {
         r.counts[blockIdx.x] = all;
@@ -55,9 +55,9 @@ template <typename K> static __global__ void __launch_bounds__(THREADS) add_nan(
     if (!r.has_nan()) {
         return;
     }
-    typedef cub::BlockScan<uint32_t, THREADS> block_scan;
+    typedef cub::BlockScan<unsigned long long, THREADS> block_scan;
     __shared__ typename block_scan::TempStorage memory;
-    uint32_t v[PARTS / THREADS], all;
+    unsigned long long v[PARTS / THREADS], all;
     for (int k = 0; k < PARTS / THREADS; k++) {
         v[k] = r.counts[threadIdx.x * (PARTS / THREADS) + k];
     }
@@ -76,7 +76,8 @@ template <typename K> static __global__ void __launch_bounds__(THREADS) place_na
     if (r.counts[PARTS] == 0) {
         return;
     }
-    const int64_t from = blockIdx.x * r.part, to = DMI_MIN(from + r.part, r.n), all = r.counts[PARTS], numbers = r.n - all;
+    const int64_t from = blockIdx.x * r.part, to = DMI_MIN(from + r.part, r.n), all = (int64_t)r.counts[PARTS],
+                  numbers = r.n - all;
     int64_t low = 0, high = all; /* NaN at the beginning of the copy */
     while (low < high) {
         const int64_t middle = (low + high) / 2;
@@ -92,7 +93,7 @@ template <typename K> static __global__ void __launch_bounds__(THREADS) place_na
     }
     typedef cub::BlockScan<uint32_t, THREADS> block_scan;
     __shared__ typename block_scan::TempStorage memory;
-    int64_t next = r.counts[blockIdx.x];
+    int64_t next = (int64_t)r.counts[blockIdx.x];
     for (int64_t base = from; base < to; base += THREADS) {
         const int64_t i = base + threadIdx.x;
         const bool is = i < to && r.nan(r.x[i]);
@@ -106,7 +107,18 @@ template <typename K> static __global__ void __launch_bounds__(THREADS) place_na
     }
 }
 
-/* T: the type as CUB orders it. */
+/* T: the type as CUB orders it; N: that of its counts. CUB is faster with 32 bits. Without memory: how much it
+ * takes. */
+template <typename T, typename N>
+static cudaError_t sort_keys(dmi_queue *q, bool descending, void *memory, size_t *bytes, const T *from, T *to,
+                             N n)
+{
+    const int bits = 8 * (int)sizeof(T);
+    return descending
+               ? cub::DeviceRadixSort::SortKeysDescending(memory, *bytes, from, to, n, 0, bits, stream_of(q))
+               : cub::DeviceRadixSort::SortKeys(memory, *bytes, from, to, n, 0, bits, stream_of(q));
+}
+
 template <typename T, typename K>
 static void sort_as(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *values, bool direct)
 {
@@ -114,7 +126,7 @@ static void sort_as(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *v
     const bool is_float = p->kind == DMI_SORT_FLOAT;
     char *room = (char *)p->key[1]; /* what follows up to the end of the scratch memory is free too */
     size_t bytes = 0, most = (size_t)((char *)p->temporary + p->temporary_bytes - room);
-    const int n = (int)p->n;
+    const bool wide = p->wide || p->n > INT32_MAX;
     const T *from = (const T *)x;
     T *to = (T *)values;
     cudaError_t e = cudaSuccess;
@@ -124,8 +136,8 @@ static void sort_as(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *v
     }
     for (int run = 0; run < 2 && e == cudaSuccess; run++) { /* first only the bytes */
         void *memory = run == 0 ? NULL : room;
-        e = p->descending ? cub::DeviceRadixSort::SortKeysDescending(memory, bytes, from, to, n, 0, 8 * (int)sizeof(T), stream_of(q))
-                          : cub::DeviceRadixSort::SortKeys(memory, bytes, from, to, n, 0, 8 * (int)sizeof(T), stream_of(q));
+        e = wide ? sort_keys(q, p->descending, memory, &bytes, from, to, p->n)
+                 : sort_keys(q, p->descending, memory, &bytes, from, to, (int)p->n);
         if (e == cudaSuccess && bytes > most) {
             dmi_cuda_failed(q, "sort", -1, "CUB needs more memory than a plan gives");
             return;
@@ -139,11 +151,12 @@ static void sort_as(dmi_queue *q, const dmi_cuda_sort *p, const void *x, void *v
         sorted_row<K> r = {(const K *)(const void *)from,
                            (K *)values,
                            (K *)(void *)room,
-                           p->place[0],
+                           (unsigned long long *)p->place[0],
                            p->n,
                            (p->n + PARTS - 1) / PARTS,
                            (K)p->most_bits,
                            p->descending};
+        static_assert((PARTS + 1) * sizeof *r.counts <= DMI_SORT_COUNTS, "counts lie where places would");
         assert(room + bytes_of_row <= (char *)p->place[0]);
         e = cudaMemsetAsync(r.counts + PARTS, 0, sizeof *r.counts, stream_of(q));
         if (e != cudaSuccess) {
