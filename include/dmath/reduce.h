@@ -27,7 +27,7 @@
     X(count_nonzero) /* i64: how many elements are not 0 */                                                            \
     X(argmin)        /* i64: where the first smallest is, or the first NaN; row-major number among the reduced dims */ \
     X(argmax)        /* i64: where the first largest is, or the first NaN */                                           \
-    X(mean)          /* the mean, summed as dm_sum does; of integers in f64. out is a float, or complex */             \
+    X(mean)          /* the sum as dm_sum makes it, divided by n; of integers in f64. out is a float, or complex */   \
     X(logsumexp)     /* log(sum(e^x)) in f64, without overflow. Real types */
 
 #ifdef __cplusplus

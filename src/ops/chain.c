@@ -69,7 +69,7 @@ static dm_status set_scales(dmi_call *call, const dmi_desc *x)
         }
         if (link.scale) {
             double less = elements_of(call, x) - call->number[link.scale - 1].re;
-            call->number[link.scale - 1] = dmi_number_of(1 / (less > 0 ? less : 0));
+            call->number[link.scale - 1] = dmi_number_of(less > 0 ? less : 0);
         }
     }
     return DM_OK;
@@ -221,7 +221,8 @@ static dm_status plan_link(chain_plan *p, const dmi_chain_link *link, const dmi_
         .out = out,
         .program = link->made ? program : NULL,
         .made = (dm_dtype)link->made,
-        .scalar = {link->scale ? (uint8_t)(DMI_SCALAR_S0 + link->scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO}};
+        .scalar = {link->scale ? (uint8_t)(DMI_SCALAR_S0 + link->scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO},
+        .divides = link->scale != 0};
     return dmi_plan_reduce(p->b, &r);
 }
 

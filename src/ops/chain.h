@@ -55,7 +55,7 @@ typedef struct dmi_chain {
 enum { DMI_CHAIN_MAP = 255 };
 typedef struct dmi_chain_link {
     uint8_t row;   /* DMI_REDUCTION_*, or DMI_CHAIN_MAP */
-    uint8_t scale; /* k: the reduction's scale is number k - 1 of the call; 0: it has none */
+    uint8_t scale; /* k: the reduction's divisor is number k - 1 of the call; 0: it has none */
     uint8_t type;  /* of the result */
     uint8_t made;  /* of the elements that the program makes and that are reduced; 0: there is no program */
     uint8_t inputs, in[DMI_MAP_INPUTS]; /* inputs of the chain, then results of the links before */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NO_SCALE, SCALED }; /* DMI_REDUCE_SCALE: by the only number */
+enum { NO_SCALE, SCALED }; /* DMI_REDUCE_SCALE: divided by the only number */
 
 static dm_status submit(dm_session *session, int row, int scale, double correction, dm_array x,
                         const int *dims, int ndims, dm_array out)
@@ -142,7 +142,7 @@ dm_status dmi_reduce_check(dmi_call *call)
         if (scale->re != scale->re) {
             return dmi_fail(DM_ERR_ARG, "%s: correction is NaN", dmi_call_name(call));
         }
-        *scale = dmi_number_of(1 / (less > 0 ? less : 0));
+        *scale = dmi_number_of(less > 0 ? less : 0);
     }
     return DM_OK;
 }
@@ -155,12 +155,14 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
     bool own;
     dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, inputs);
     dmi_map_program program = {0};
-    dmi_reducing r = {.row = call->args.i[DMI_REDUCE_ROW],
-                      .reduced = (unsigned)call->args.i[0],
-                      .inputs = inputs + random,
-                      .in = in,
-                      .out = &out,
-                      .scalar = {scale ? (uint8_t)(DMI_SCALAR_S0 + scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO}};
+    dmi_reducing r = {
+        .row = call->args.i[DMI_REDUCE_ROW],
+        .reduced = (unsigned)call->args.i[0],
+        .inputs = inputs + random,
+        .in = in,
+        .out = &out,
+        .scalar = {scale ? (uint8_t)(DMI_SCALAR_S0 + scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO},
+        .divides = scale != 0};
     for (int i = 0; i < inputs; i++) {
         in[i] = dmi_value_operand(call, i);
     }

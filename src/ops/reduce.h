@@ -5,7 +5,8 @@
 enum {
     DMI_REDUCE_ROW = 1, /* DMI_REDUCTION_* */
     DMI_REDUCE_MADE,    /* the type of the elements that the program in the tail makes; 0: there is none */
-    DMI_REDUCE_SCALE    /* 0: none. k: 1 / (n - correction) of n elements; number[k - 1] is the correction */
+    DMI_REDUCE_SCALE /* 0: none. k: the divisor n - correction, of n elements; number[k - 1] is the correction
+                      */
 };
 
 /* The mean of integers whose sum 64 bits may not hold is that of their values in f64. */

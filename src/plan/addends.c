@@ -139,6 +139,7 @@ static void finish(adding *g, int chunk, const dmi_mark arrived)
                   .dtype = a->dtype,
                   .pitch = pitch(g, region.count),
                   .store = {.acc = dmi_acc_of(a->dtype),
+                            .divides = a->divides,
                             .ndim = region.ndim,
                             .out_dtype = a->out->desc->dtype,
                             .out_offset = dmi_region_start(&region)}};

@@ -344,6 +344,7 @@ static void store_results(dmi_partials *s, int chunk, int64_t at, const dmi_mark
             continue;
         }
         dmi_acc_store k = {.acc = s->acc,
+                           .divides = s->r->divides,
                            .ndim = target.ndim,
                            .out_dtype = s->out->dtype,
                            .out_offset = dmi_region_start(&target)};

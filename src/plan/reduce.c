@@ -218,7 +218,8 @@ static void plan_addends(dmi_partials *s, const elements *e)
                            .ref = e->partial ? dmi_plan_narrow(s, ready) : s->r->in[0].ref,
                            .ready = e->partial ? ready : NULL,
                            .scatter = s->scatter,
-                           .channel = s->channel};
+                           .channel = s->channel,
+                           .divides = s->r->divides};
     memcpy(addends.scalar, s->r->scalar, sizeof addends.scalar);
     dmi_plan_addends(s->b, &addends);
 }

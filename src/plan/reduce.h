@@ -55,14 +55,16 @@ typedef struct dmi_addends {
     bool scatter;
     int channel;
     uint8_t scalar[2]; /* DMI_SCALAR_* */
+    bool divides;      /* as of dmi_reducing */
 } dmi_addends;
 /* out = scale * (sum of the addends) + beta * out. */
 void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends);
 
 /* --- reduce.c: the planner */
-/* out = scale * (reduction of the elements over dims) + beta * out. The elements are x's, or those that a program makes of
- * several inputs, which broadcast: one of them has the full shape, and the elements are reduced where it is. Rows other
- * than the sum take `scale` as reduce.def says; their beta is DMI_SCALAR_ZERO. */
+/* out = scale * (reduction of the elements over dims) + beta * out. The elements are x's, or those that a
+ * program makes of several inputs, which broadcast: one of them has the full shape, and the elements are
+ * reduced where it is. Rows other than the sum take `scale` as the divisor of reduce.def; their beta is
+ * DMI_SCALAR_ZERO. */
 typedef struct dmi_reducing {
     int row;          /* DMI_REDUCTION_* */
     unsigned reduced; /* bit d: dim d */
@@ -72,6 +74,7 @@ typedef struct dmi_reducing {
     const dmi_value *in;
     const dmi_value *out;
     uint8_t scalar[2]; /* scale, beta: DMI_SCALAR_* */
+    bool divides;      /* the sum is divided by `scale`: a mean */
 } dmi_reducing;
 DM_CHECKED dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r);
 /* The array that the elements of a program would be, of this type: laid out as an input of the full shape, or, *own, where

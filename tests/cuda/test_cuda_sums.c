@@ -194,6 +194,7 @@ static void test_acc_store(void **state)
             scale = trunc(scale);
             beta = trunc(beta);
         }
+        d.divides = scale != 0 && floating(part_of(d.out_dtype)) && rng_in(&r, 0, 1);
         char *acc = random_accs(&r, d.acc, results), *out = random_array(&r, d.out_dtype, span);
         void *gpu_acc = upload(acc, acc_bytes), *gpu_out = upload(out, bytes);
         dmi_run_acc_store(dmi_backend_cuda(), f->q, &d, scale, gpu_acc, beta, gpu_out);
@@ -226,6 +227,7 @@ static void test_fold(void **state)
             scale = trunc(scale);
             beta = trunc(beta);
         }
+        d.store.divides = scale != 0 && floating(part_of(out_type)) && rng_in(&r, 0, 1);
         char *rows = random_array(&r, type, span[0]), *own = random_array(&r, type, span[2]);
         char *out = random_array(&r, out_type, span[1]);
         int64_t out_bytes = span[1] * width_of(out_type);

@@ -464,6 +464,8 @@ class Checker:
             return
         if name == "prod":
             self.large_products()
+        if name == "mean":
+            self.exact_means()
         for t in [t for t in row["types"].split() if t in self.takes and (name, t[0]) != ("prod", "c")]:
             rounded = name in ROUNDED and (TYPE_OF[t][0] in "fc" or name not in ("sum", "prod"))
             x = elements(name, np.dtype(TYPE_OF[t]), rounded)
@@ -485,6 +487,25 @@ class Checker:
                 self.fail(f"prod of {t} into f64: {got[0]}, but NumPy's is {want[0]}")
             self.session.drop(x)
             self.session.drop(out)
+
+    def exact_means(self):
+        """Sums that are whole, divided: by many n a product with 1 / n is another number."""
+        random = np.random.default_rng(5)
+        for n, t in itertools.product((1, 3, 49, 98, 103, 107, 161, 187, 196, 197, 1000, 3001), ("f8", "f4", "i4", "i8", "c16")):
+            if not self.mine():
+                continue
+            x = np.concatenate([np.ones((n, 1)), random.integers(-50, 100, (n, 3))], axis=1).astype(t)
+            for axis, dims in (0, ", 0"), (None, ""):
+                shape = () if axis is None else (4,)
+                for text, y in (f"mean(a{dims})", x), (f"mean(where(b, a + a, a){dims})", x + x):
+                    want = y.mean(axis)
+                    if t == "c16":  # NumPy divides by n + 0i, which is rounded more than once
+                        want = y.real.mean(axis) + 1j * y.imag.mean(axis)
+                    operands, _ = self.placed([x, np.ones(x.shape, "?")] if "(b," in text else [x])
+                    got = self.session.map(text, self.layout(self.result, shape), **operands)
+                    self.cases += 1
+                    if got.dtype != want.dtype or not np.array_equal(got, want):
+                        self.fail(f"{text} of {n} {t} ({self.session.workers} workers): {got!r}, not {want!r}")
 
     def check_reduction(self, name, text, t, x, axis, rounded):
         if not self.mine():

@@ -213,6 +213,7 @@ typedef struct dmi_cuda_store {
     double scale, beta;
     int64_t iscale, ibeta;
     bool plain, integers;
+    bool divides; /* by scale */
     bool zero; /* the sums are not read and count as 0 */
     dm_dtype out_dtype;
 } dmi_cuda_store;

@@ -42,24 +42,28 @@ static __device__ __forceinline__ double odd(sum_dd a)
     }
     return s;
 }
-/* scale times the sum; plain: scale is 1 */
+static __device__ __forceinline__ double scaled(double v, const dmi_cuda_store &p)
+{
+    return p.divides ? __ddiv_rn(v, p.scale) : __dmul_rn(p.scale, v);
+}
+/* What the sum gives with scale; plain: scale is 1 */
 static __device__ __forceinline__ double scaled_value(sum_f64 a, const dmi_cuda_store &p)
 {
-    return __dmul_rn(p.scale, a.s);
+    return scaled(a.s, p);
 }
 static __device__ __forceinline__ double scaled_value(sum_dd a, const dmi_cuda_store &p)
 {
     if (!finite_value(a.hi)) {
-        return __dmul_rn(p.scale, a.hi);
+        return scaled(a.hi, p);
     }
     if (dmi_is_scaled(a.hi, a.lo)) {
-        return __dmul_rn(__dmul_rn(p.scale, a.lo), DMI_SCALE_UP);
+        return __dmul_rn(scaled(a.lo, p), DMI_SCALE_UP);
     }
-    return p.plain && p.out_dtype != DM_F64 ? odd(a) : __dmul_rn(p.scale, __dadd_rn(a.hi, a.lo));
+    return p.plain && p.out_dtype != DM_F64 ? odd(a) : scaled(__dadd_rn(a.hi, a.lo), p);
 }
 static __device__ __forceinline__ double scaled_value(sum_i64 a, const dmi_cuda_store &p)
 {
-    return __dmul_rn(p.scale, p.acc == DMI_ACC_U64 ? (double)a.s : (double)(int64_t)a.s);
+    return scaled(p.acc == DMI_ACC_U64 ? (double)a.s : (double)(int64_t)a.s, p);
 }
 
 /* scale * sum + beta * out, for the items at side SIDE: in doubles, and, of integers, in integers that wrap. */
@@ -151,7 +155,7 @@ static __device__ __forceinline__ void store_every(const dmi_cuda_store &p, S su
             return;
         }
     }
-    double v = p.zero ? __dmul_rn(p.scale, 0) : scaled_value(sum, p);
+    double v = p.zero ? scaled(0, p) : scaled_value(sum, p);
     if (!p.plain) {
         v = __dadd_rn(v, p.beta == 0 ? 0 : __dmul_rn(p.beta, old_value(p, out, at)));
     }

@@ -172,7 +172,20 @@ static void load_pairs(const store_job *job, const dmi_dd *x, int64_t stride, in
     }
 }
 
-/* value[0..n) = accumulators from element position `at` on, in the type to compute in, pairs times scale. */
+/* The same, divided by scale. Of a sum beyond the range of doubles the quotient may be within it. */
+static void divide_pairs(const store_job *job, const dmi_dd *x, int64_t stride, int64_t n, double *value,
+                         int64_t step)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const dmi_dd v = x[i * stride];
+        value[i * step] = !dmi_finite(v.hi)  ? v.hi / job->scale
+                          : dmi_dd_scaled(v) ? v.lo / job->scale * DMI_SCALE_UP
+                                             : (v.hi + v.lo) / job->scale;
+    }
+}
+
+/* value[0..n) = accumulators from element position `at` on, in the type to compute in; of pairs, what they give
+ * with scale. */
 static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n, dmi_chunk *value)
 {
     int acc = job->d->acc, parts = dmi_acc_parts(acc);
@@ -183,7 +196,8 @@ static void load_acc(const store_job *job, int64_t at, int64_t stride, int64_t n
             memset(value, 0, (size_t)n * sizeof value->c128[0]);
         }
         for (int k = 0; k < parts && k < step; k++) {
-            load_pairs(job, x + k, stride * parts, n, (double *)(void *)value + k, step);
+            (job->d->divides && !job->plain ? divide_pairs : load_pairs)(job, x + k, stride * parts, n,
+                                                                         (double *)(void *)value + k, step);
         }
         return;
     }
@@ -244,7 +258,12 @@ static void store_row(const store_job *job, int64_t at, int64_t stride, int64_t 
         const double *y = old;
         double *v = (double *)(void *)&value;
         double scale = dmi_acc_part(job->d->acc) == DMI_ACC_DD ? 1 : job->scale;
-        for (int64_t i = 0; i < n * (job->compute == DM_C128 ? 2 : 1); i++) {
+        const int64_t numbers = n * (job->compute == DM_C128 ? 2 : 1);
+        for (int64_t i = 0; i < numbers && job->d->divides && scale != 1; i++) {
+            v[i] /= scale;
+        }
+        scale = job->d->divides ? 1 : scale;
+        for (int64_t i = 0; i < numbers; i++) {
             v[i] = scale * v[i] + (y == NULL ? 0 : job->beta * y[i]);
         }
     }

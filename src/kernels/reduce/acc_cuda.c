@@ -57,6 +57,7 @@ static void store_begin(const dmi_acc_store *d, double scale, double beta, dmi_c
                           .iscale = dmi_f64_to_i64(scale),
                           .ibeta = dmi_f64_to_i64(beta),
                           .plain = plain,
+                          .divides = d->divides,
                           .integers = dmi_acc_whole(d->acc) && (plain || !dmi_dtype_is_float(out)),
                           .out_dtype = out};
 }

@@ -31,12 +31,13 @@ typedef struct dmi_acc_add {
     dmi_copy geometry; /* src: part, dst: acc */
     int acc;
 } dmi_acc_add;
-/* Of sums: out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over extent. Integer
- * out: scale and beta whole, int64 wrap, then converted. For DD the sum hi+lo is rounded once where scale is 1
- * and beta 0.
- * Of other rows: out = convert(finished acc); S is scale, beta is 0. */
+/* Of sums: out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over
+ * extent. Integer out: scale and beta whole, int64 wrap, then converted. For DD the sum hi+lo is rounded once
+ * where scale is 1 and beta 0. divides: by `scale`, in place of a product; out is not whole. Of other rows: out
+ * = convert(finished acc); S is scale, beta is 0. */
 typedef struct dmi_acc_store {
     int acc;
+    bool divides;
     int ndim;
     dm_dtype out_dtype;
     int64_t extent[DM_MAX_DIMS], out_stride[DM_MAX_DIMS], out_offset;
