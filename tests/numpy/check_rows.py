@@ -1,5 +1,6 @@
 """Every elementwise function that `dmath map --rows` lists, for all types it takes and pairs of them, against NumPy; and
-every reduction, of arrays and of what a program makes. Numbers of workers, layouts of operands and layouts of results take turns
+every reduction, of arrays and of what a program makes. NumPy has neither bf16 nor 8-bit floats: their values come from tables
+(narrow.py), NumPy computes in the type that dmath computes in, and the tables round. Numbers of workers, layouts of operands and layouts of results take turns
 so that each pair of them occurs, and each with every function (main() counts).
 
     check_rows.py LIBDMATH TOOL
@@ -26,6 +27,7 @@ import numpy as np
 
 import dmath
 from exact import COMPLEX, ROWS
+from narrow import FORMATS, Narrow, promoted
 
 try:
     from scipy import special
@@ -99,6 +101,7 @@ COMPARES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equa
 TYPE_OF = {"f64": "f8", "f32": "f4", "f16": "f2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "u64": "u8", "u32": "u4",
            "u16": "u2", "u8": "u1", "bool": "?", "c64": "c8", "c128": "c16"}
 
+NAME_OF = {np.dtype(v): k for k, v in TYPE_OF.items()}
 
 HEADER = pathlib.Path(__file__).resolve().parents[2] / "include/dmath/ewise.h"
 SAID = dict(re.findall(r"X[123]\((\w+)\) +/\*.*?NumPy: (.*?) *\*/", HEADER.read_text()))
@@ -265,6 +268,32 @@ def differences(name, got, want):
     return ~(nan | same)
 
 
+def outside(got, want, slack, format_):
+    """Is got another number than any that is rounded from between want - slack and want + slack?"""
+    low, high = format_.round(want - slack), format_.round(want + slack)
+    nan = np.isnan(got) & (np.isnan(want) | np.isnan(low) | np.isnan(high))
+    return ~(nan | (got == low) | (got == high) | ((got > low) & (got < high)))
+
+
+def narrow_differences(name, got, want, type_):
+    """Where a result of f32 that was rounded to this type is off."""
+    if type_ not in FORMATS:
+        rounded = want.astype(TYPE_OF[type_])
+        if type_ != "f16" or not ulps(name):
+            return differences(name, got, rounded)
+    size = np.where(np.isfinite(want), want, 1)
+    slack = ulps(name) * unit(np.maximum(np.abs(size), TERMS.get(name, 0)), np.dtype("f4")).astype("f8")
+    slack = slack + (np.finfo("f4").tiny if name in FLUSHED else 0)
+    wide = want.astype("f8")
+    if type_ == "f16":
+        low, high = ((wide + s).astype("f2") for s in (-slack, slack))
+        return ~((np.isnan(got) & np.isnan(want)) | ((got >= low) & (got <= high)))
+    off = outside(got, wide, slack, FORMATS[type_])
+    if name not in ANY_ZERO and not ulps(name):
+        off |= (got == 0) & (np.signbit(got) != np.signbit(want))
+    return off
+
+
 # --- reductions
 def log_sum(x, axis):
     return np.logaddexp.reduce(x, axis=axis)
@@ -360,7 +389,8 @@ class Checker:
         return c.dm_layout_explicit(len(shape), *self.kept[-1], ctypes.c_int64(count))
 
     def handle(self, values, kind="default"):
-        key = values.dtype.str, values.shape, values.tobytes(), kind
+        raw = values.raw if isinstance(values, Narrow) else values
+        key = getattr(values, "name", raw.dtype.str), raw.shape, raw.tobytes(), kind
         if key not in self.handles:
             self.handles[key] = self.session.put(values, self.layout(kind, values.shape))
         return self.handles[key]
@@ -426,6 +456,8 @@ class Checker:
             return
         if name in OF_THE_TYPE:
             self.of_the_type(name, function)
+        if set(FORMATS) <= set(row["types"].split()):
+            self.narrow_row(name, function, own, operands, types)
         if operands == 1:
             for t in types:
                 wild = name in WILD and TYPE_OF[t][0] == "c"
@@ -440,6 +472,105 @@ class Checker:
                 triple = (triple[0], *triple[1:])
                 self.check(name, function, own, ", ".join(triple),
                            [random.choice(self.values[t], 300) for t in triple])
+
+    # --- bf16 and 8-bit floats
+    def narrow_values(self, t, some=None):
+        """Every 8-bit float, or special numbers and others of bf16; some: so many of them."""
+        random, f = np.random.default_rng(zlib.crc32(t.encode())), FORMATS[t]
+        bits = np.arange(256) if t != "bf16" else np.concatenate([f.encode(f.round(specials("f4"))), random.integers(0, 1 << 16, 300)])
+        return Narrow(t, bits if some is None else random.choice(bits, some))
+
+    def narrow_row(self, name, function, own, operands, takes):
+        """The function of narrow floats, with one another and with other types. It is computed in f32, or f64 beside that."""
+        others = [t for t in ("f64", "f32", "f16", "i8", "i32", "u64", "bool") if t in takes]
+        if operands == 1:
+            for t in FORMATS:
+                self.check_narrow(name, function, own, [t], [self.narrow_values(t)])
+        elif operands == 2:
+            for a, b in itertools.product([*FORMATS, *others], repeat=2):
+                if a in FORMATS or b in FORMATS:
+                    x, y = (self.narrow_values(t, 40) if t in FORMATS else self.values[t] for t in (a, b))
+                    self.check_narrow(name, function, own, [a, b], [x[:, None], y[None, :]])
+        else:
+            random = np.random.default_rng(zlib.crc32(name.encode()))
+            for types in [(t, t, t) for t in FORMATS] + [tuple(random.choice([*FORMATS, *others], 3)) for _ in range(40)]:
+                if set(types[name == "where":]) & set(FORMATS):
+                    x = [self.narrow_values(t, 200) if t in FORMATS else random.choice(self.values[t], 200) for t in types]
+                    self.check_narrow(name, function, own, types, x)
+
+    def check_narrow(self, name, function, own, types, operands):
+        if not self.mine():
+            return
+        counted = sorted(types[name == "where":], key=lambda t: "f" not in t)  # integers each meet the floats
+        type_ = counted[0]
+        for t in counted[1:]:
+            type_ = promoted(type_, t) if {type_, t} & set(FORMATS) else NAME_OF[np.promote_types(TYPE_OF[type_], TYPE_OF[t])]
+        wide = np.dtype("f8" if type_ == "f64" else "f4")
+        numbers = [np.asarray(o.values if isinstance(o, Narrow) else o).astype(wide) for o in operands]
+        names, layout = self.placed(operands)
+        got = self.session.map(f"{name}({', '.join('abc'[:len(operands)])})", layout, **names)
+        said = f"{name}({', '.join(types)}) ({self.session.workers} workers, {', '.join(self.layouts[:len(operands)])} to {self.result})"
+        self.cases += 1
+        with np.errstate(all="ignore"):
+            want = np.asarray(self.narrow_wanted(name, function, own, numbers, type_, wide))
+            truth = want.dtype == np.dtype("?")
+            is_type = "bool" if truth else type_
+            if (got.name if isinstance(got, Narrow) else NAME_OF[got.dtype]) != is_type:
+                self.fail(f"{said}: {got.name if isinstance(got, Narrow) else got.dtype}, not {is_type}")
+                return
+            values = got.values if isinstance(got, Narrow) else got
+            off = values != want if truth else narrow_differences(name, values, want, is_type)
+        if off.any():
+            at = tuple(np.argwhere(off)[0])
+            from_ = [np.broadcast_to(o, off.shape)[at] for o in numbers]
+            self.fail(f"{said}: {int(off.sum())} differ, first of {from_}: {values[at]!r}, not {want[at]!r}")
+
+    def narrow_wanted(self, name, function, own, numbers, type_, wide):
+        """As floats of the type that it is computed in, not rounded to the result's."""
+        if name in OF_THE_TYPE and type_ in FORMATS:
+            f = FORMATS[type_]
+            if name == "nextafter":
+                return f.next(*(n.astype("f8") for n in numbers))
+            x = numbers[0]
+            return np.where(np.isnan(x), 0, np.where(np.isinf(x), np.copysign(f.most, x), x))
+        if name in OF_THE_TYPE and type_ == "f16":
+            numbers, wide = [n.astype("f2") for n in numbers], np.dtype("f2")
+        if name == "where":
+            return np.where(numbers[0] != 0, numbers[1], numbers[2])
+        return wanted_values(name, function, own, numbers, wide)
+
+    def narrow_reduction(self, name):
+        for t, f in FORMATS.items():
+            random = np.random.default_rng(zlib.crc32(f"{name} {t}".encode()))
+            x = random.choice([-1, 1, 1, 1.5, 0.75], (23, 5)) if name == "prod" else random.normal(1, 3, (23, 5))
+            if name not in ("prod", "var", "std"):
+                x[3:5, 1:] = [[np.inf, -np.inf, np.nan, 1], [1, 0, 0, 0]] if f.infinity else [[448, -448, np.nan, 1], [1, 0, 0, 0]]
+            x = Narrow(t, f.encode(f.round(x)))
+            for axis, dims in (None, ""), (0, ", 0"), (1, ", -1"):
+                for text in f"{name}(a{dims})", f"{name}(where(b, a, a){dims})":
+                    self.check_narrow_reduction(name, text, t, x, axis)
+
+    def check_narrow_reduction(self, name, text, t, x, axis):
+        if not self.mine():
+            return
+        operands, _ = self.placed([x, np.ones(x.shape, "?")] if "(b," in text else [x])
+        values, shape = x.values, () if axis is None else x.shape[:axis] + x.shape[axis + 1:]
+        got = self.session.map(text, self.layout(self.result, shape), **operands)
+        said = f"{text} of {t} ({self.session.workers} workers, {', '.join(self.layouts[:len(operands)])} to {self.result})"
+        self.cases += 1
+        with np.errstate(all="ignore"):
+            want = np.asarray(REDUCTIONS[name](values, axis) if name in REDUCTIONS else getattr(np, name)(values, axis=axis))
+        is_type = t if want.dtype == np.dtype("f8") else NAME_OF[want.dtype]
+        if (got.name if isinstance(got, Narrow) else NAME_OF[got.dtype]) != is_type:
+            self.fail(f"{said}: {got.name if isinstance(got, Narrow) else got.dtype}, not {is_type}")
+            return
+        numbers = got.values if isinstance(got, Narrow) else got
+        with np.errstate(all="ignore"):
+            sizes = np.sum(np.abs(values), axis=axis)
+            slack = np.where(np.isfinite(sizes), sizes, 0) * 1e-13 if name in ROUNDED else 0
+            off = numbers != want if is_type != t else outside(numbers, want, slack, FORMATS[t])
+        if np.any(off):
+            self.fail(f"{said}: {numbers!r}, not {want!r}")
 
     def of_the_type(self, name, function):
         """An operand that was computed in f32 is rounded to f16 first."""
@@ -462,6 +593,8 @@ class Checker:
         if name not in REDUCTIONS and not hasattr(np, name):
             self.fail(f"{name}: no oracle: NumPy has none of that name; add it to REDUCTIONS")
             return
+        if set(FORMATS) <= set(row["types"].split()):
+            self.narrow_reduction(name)
         if name == "prod":
             self.large_products()
         if name == "mean":

@@ -4,6 +4,8 @@ import ctypes
 
 import numpy as np
 
+from narrow import FORMATS, OF_CODE, Narrow
+
 TYPES = {1: "f8", 2: "f4", 3: "f2", 5: "i8", 6: "i4", 7: "u1", 8: "?", 9: "i1", 10: "i2", 11: "u2", 12: "u4", 13: "u8",
          14: "c8", 15: "c16"}
 CODES = {np.dtype(name): code for code, name in TYPES.items()}
@@ -82,10 +84,11 @@ class Session:
             raise AssertionError(f"{alive.value} arrays are left")
 
     def put(self, values, layout=None):
-        values = np.array(values, order="C") # which leaves scalars scalars
+        code = values.format.code if isinstance(values, Narrow) else None
+        values = np.array(values.raw if code else values, order="C") # which leaves scalars scalars
         shape = (ctypes.c_int64 * 8)(*values.shape)
         handle = Handle()
-        self.library.check(self.c.dm_array_create(self.at, CODES[values.dtype], values.ndim, shape,
+        self.library.check(self.c.dm_array_create(self.at, code or CODES[values.dtype], values.ndim, shape,
                                                   ctypes.byref(layout) if layout else None, ctypes.byref(handle)))
         if values.size:
             status = self.c.dm_array_write(self.at, handle, None, None, values.ctypes.data_as(ctypes.c_void_p), ctypes.c_int64(0))
@@ -100,11 +103,12 @@ class Session:
     def get(self, handle):
         info = Info(ctypes.sizeof(Info))
         self.library.check(self.c.dm_array_query(self.at, handle, ctypes.byref(info)))
-        values = np.zeros(tuple(info.shape[:info.ndim]), TYPES[info.dtype])
+        name = OF_CODE.get(info.dtype)
+        values = np.zeros(tuple(info.shape[:info.ndim]), FORMATS[name].bits if name else TYPES[info.dtype])
         if values.size:
             self.library.check(self.c.dm_array_read(self.at, handle, None, None, values.ctypes.data_as(ctypes.c_void_p),
                                                     ctypes.c_int64(0)))
-        return values
+        return Narrow(name, values) if name else values
 
     def counters(self):
         """Of each worker: bytes sent, received, messages sent, received, flops."""
