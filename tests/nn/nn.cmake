@@ -55,8 +55,8 @@ endif()
 
 # LeNet's published files, trained by the tool: bits on other numbers of workers, losses against NumPy.
 if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND ZLIB_FOUND)
-  set(bits 200)
-  set(oracle 30)
+  set(bits 100)
+  set(oracle 20)
   if(DMATH_SANITIZE)
     set(bits 20)
     set(oracle 5)
@@ -81,7 +81,7 @@ endif()
 
 # Damaged files of all kinds, and a full disk.
 if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND JPEG_FOUND AND PNG_FOUND)
-  set(count 500)
+  set(count 300)
   if(DMATH_SANITIZE)
     set(count 120)
   endif()

@@ -245,7 +245,7 @@ endforeach()
 
 # ---- MPI and memory of GPUs: what it says, what is found, what is asked for ----
 if(TARGET dmath_tool AND NOT DMATH_HAVE_CUDA)
-  set(bench $<TARGET_FILE:dmath_tool> bench transport --max 1K --repeats 2)
+  set(bench $<TARGET_FILE:dmath_tool> bench transport --max 4 --repeats 2)
   set(wrong N=1 -x DMATH_FAULT=cuda_mpi $<TARGET_FILE:dmath-worker>) # one rank sends a wrong value at the start
   set(far -O pretend_hosts=2,log=info)
   robust_job(cuda_mpi "status:0:transport cuda_mpi" ${run} N=3 ${bench} ${far})
@@ -285,12 +285,5 @@ endforeach()
 
 # These measure time.
 set_tests_properties(test_queueing test_channels test_watchdog test_idle test_overlap test_silence PROPERTIES RUN_SERIAL ON)
-
-# The longest begin first (COST).
-foreach(test robust_heartbeat robust_deaths robust_idle_hosts test_persistent test_simulate_large test_all_reduce nn_mutate)
-  if(TEST ${test})
-    set_tests_properties(${test} PROPERTIES COST 20)
-  endif()
-endforeach()
 
 include(robust/break.cmake)

@@ -69,7 +69,7 @@ if(TARGET dmath_tool)
   set_tests_properties(tool_bench_file_least PROPERTIES WILL_FAIL ON)
   set_property(TEST tool_bench_file_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2)
   # Transports one after another, and all workers at once.
-  set(transports bench transport --max 256 --transports all --ring=1K,40000 ${few})
+  set(transports bench transport --max 16 --transports all --ring=1K,40000 ${few})
   dmath_test(tool_bench_transports dmath_tool ${transports} --workers 2,3)
   dmath_mpi_test(tool_bench_transports_mpi 4 ${tool} ${transports})
   if(NOT DMATH_HAVE_CUDA)
