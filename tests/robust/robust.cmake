@@ -89,6 +89,28 @@ foreach(n 5 12 15 17 18 19 25 33)
   robust_job(start_no_memory_${n} "either:init: rank 1 (.*): [a-z]" ${run} N=1 JOB=twice : N=1 -x DMATH_FAULT=malloc:${n} JOB=twice
              : N=1 JOB=twice)
 endforeach()
+# Ranks of two hosts, of which rank 0 and the first of the other one pass commands on (numbers of rank and allocation); ranks with
+# GPUs. Before they take part in anything all know of it, so it is an error that says what was asked for, or it was not needed.
+foreach(way 0:14:DMATH_PRETEND_HOSTS=2 0:31:DMATH_PRETEND_HOSTS=2 2:14:DMATH_PRETEND_HOSTS=2 2:31:DMATH_PRETEND_HOSTS=2
+            1:31:DMATH_DEVICE=emulated 1:53:DMATH_DEVICE=emulated 1:71:DMATH_DEVICE=emulated 0:54:DMATH_PLACEMENT=1)
+  string(REPLACE ":" ";" way ${way})
+  list(GET way 0 rank)
+  list(GET way 1 k)
+  list(GET way 2 setting)
+  string(REGEX REPLACE "^DMATH_([A-Z]+).*" "\\1" name ${setting})
+  string(TOLOWER start_no_memory_${name}_${rank}_${k} name)
+  foreach(r 0 1 2)
+    set(bad_${r})
+  endforeach()
+  set(bad_${rank} -x DMATH_FAULT=malloc:${k})
+  if(NOT (DMATH_HAVE_CUDA AND setting MATCHES "emulated"))
+    robust_job(${name} "either:init: rank ${rank} (.*): .*\\( bytes were asked for\\|cannot start\\)" ${run} N=1 ${bad_0} JOB=twice : N=1 ${bad_1} JOB=twice
+               : N=1 ${bad_2} JOB=twice : N=1 JOB=twice)
+  endif()
+  if(TEST robust_${name})
+    set_property(TEST robust_${name} APPEND PROPERTY ENVIRONMENT ${setting} DMATH_EMULATED_GPUS=3)
+  endif()
+endforeach()
 foreach(ranks 2 4 5)
   robust_job(init_comm_${ranks} right ${run} N=${ranks} $<TARGET_FILE:init_comm_main>)
 endforeach()

@@ -114,10 +114,8 @@ dm_status dmi_gpu_buffer_packed(dmi_engine *e)
         }
     }
     return h->device ? DM_OK
-                     : dmi_fail(DM_ERR_NOMEM,
-                                "no memory on GPU %d for %d staging buffers of %lld bytes (options "
-                                "file_threads, file_chunk)",
-                                e->gpu->device, h->count, (long long)h->bytes);
+                     : dmi_gpu_no_memory(e->gpu, h->count * h->bytes,
+                                         "buffers of files (options file_threads, file_chunk)");
 }
 
 /* Copies of one lane finish in order. With several lanes a later copy may finish first; it then waits for the

@@ -218,6 +218,8 @@ void dmi_gpu_time_take(dmi_engine *e, const dmi_queued_step *w); /* the step is 
 void dmi_gpu_ranges_start(dmi_engine *e);
 void dmi_gpu_range_step(dmi_engine *e, const dmi_queued_step *w); /* until range_end; the same thread */
 /* --- start.c */
+/* DM_ERR_NOMEM: what so many bytes of the GPU, or of pinned memory, were for, and what the GPU has. */
+dm_status dmi_gpu_no_memory(const dmi_gpu *g, int64_t bytes, const char *what);
 /* The buffers of both, of so many bytes each, beside those of pinned memory, if that is given. */
 dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staging *out, dmi_staging *in, char *pinned, int64_t bytes);
 void dmi_gpu_packed_free(dmi_staging *out, dmi_staging *in);

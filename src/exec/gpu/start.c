@@ -36,6 +36,18 @@ static dm_status make_streams(dmi_engine *e)
     return status == DM_OK ? dmi_cu_stream_create(&g->stream[STREAM_TABLES]) : status;
 }
 
+dm_status dmi_gpu_no_memory(const dmi_gpu *g, int64_t bytes, const char *what)
+{
+    int64_t unused = -1, total = -1;
+    bool known = dmi_cu_memory(&unused, &total) == DM_OK;
+    return known ? dmi_fail(
+                       DM_ERR_NOMEM,
+                       "no memory on GPU %d for %s: %lld bytes were asked for, %lld of the GPU's %lld are free",
+                       g->device, what, (long long)bytes, (long long)unused, (long long)total)
+                 : dmi_fail(DM_ERR_NOMEM, "no memory on GPU %d for %s: %lld bytes were asked for", g->device,
+                            what, (long long)bytes);
+}
+
 static dm_status make_buffer(dmi_staged *buffer, char *device, char *pinned, int64_t at)
 {
     buffer->device = device + at;
@@ -46,8 +58,7 @@ static dm_status make_buffer(dmi_staged *buffer, char *device, char *pinned, int
 dm_status dmi_gpu_packed_make(dmi_gpu *g, dmi_staging *out, dmi_staging *in, char *pinned, int64_t bytes)
 {
     out->memory = dmi_cu_malloc(2 * STAGED * bytes); /* one allocation: each takes a while */
-    dm_status status =
-        out->memory ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for staging buffers on GPU %d", g->device);
+    dm_status status = out->memory ? DM_OK : dmi_gpu_no_memory(g, 2 * STAGED * bytes, "staging buffers");
     for (int i = 0; i < STAGED && status == DM_OK; i++) {
         status = make_buffer(&out->buffer[i], out->memory, pinned, i * bytes);
         status =
@@ -64,6 +75,9 @@ static dm_status make_staging(dmi_engine *e)
     g->pinned_bytes = 2 * STAGED * g->chunk_bytes;
     g->pinned = host->get(host->context, DMI_MAX_SLABS - 1, g->pinned_bytes);
     e->host_memory = g->pinned;
+    if (!g->pinned) {
+        dmi_memory_missed((size_t)g->pinned_bytes); /* whatever it failed for */
+    }
     dm_status status = g->pinned
                            ? dmi_cu_pin(g->pinned, g->pinned_bytes)
                            : dmi_fail(DM_ERR_NOMEM, "no host memory for the executor of GPU %d", g->device);
@@ -86,9 +100,10 @@ static dm_status make_counters(dmi_engine *e)
     g->numbers = dmi_cu_malloc(numbers * (int64_t)sizeof *g->numbers);
     g->status = dmi_cu_malloc_host((int64_t)e->lanes * DMI_LANE_ROOM * (int64_t)sizeof *g->status);
     g->peer = calloc((size_t)n, sizeof *g->peer);
-    dm_status status = host && g->arrived && g->numbers && g->status && g->peer
-                           ? dmi_cu_zero(g->arrived, 2 * n * (int64_t)sizeof *g->arrived)
-                           : dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", g->device);
+    dm_status status =
+        host && g->arrived && g->numbers && g->status && g->peer
+            ? dmi_cu_zero(g->arrived, 2 * n * (int64_t)sizeof *g->arrived)
+            : dmi_gpu_no_memory(g, (2 * n + numbers) * (int64_t)sizeof *g->numbers, "its executor");
     for (int s = 0; s < STREAMS && status == DM_OK; s++) {
         g->arrivals[s] = calloc((size_t)n, sizeof *g->arrivals[s]);
         status = g->arrivals[s] ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for an executor");
