@@ -12,24 +12,34 @@ typedef struct window {
     int64_t sample, lo[2], hi[2]; /* its elements of x: rows, columns */
     int64_t size;                 /* elements up to H + pad, padding included */
     int64_t first;                /* number of its first result in y */
-    int64_t from[2];              /* its first row and column; below 0 in the padding */
+    int32_t at, row;              /* the number of its first element, and from one of its rows to the next */
 } window;
 
-/* Window i, counted over the samples. */
-static window window_of(const dmi_pooling *d, int64_t i)
+/* The window of a sample that gives this row and column of y. Its elements have the numbers of their places in
+ * the plane, or taps: those in the window, with its padding. */
+DMI_BODY window window_of(const dmi_pooling *d, int64_t sample, int64_t row, int64_t column)
 {
-    int64_t place[2] = {i / d->out[1] % d->out[0], i % d->out[1]};
-    window w = {.sample = i / d->out[1] / d->out[0],
+    const int64_t place[2] = {row, column};
+    int64_t from[2];
+    window w = {.sample = sample,
                 .size = 1,
-                .first = (d->dnn.first * d->out[0] * d->out[1] + i) * d->in[2]};
+                .first = (((d->dnn.first + sample) * d->out[0] + row) * d->out[1] + column) * d->in[2]};
     for (int a = 0; a < 2; a++) {
         int64_t lo = place[a] * d->stride[a] - d->pad[a], hi = DMI_MIN(lo + d->kernel[a], d->in[a] + d->pad[a]);
         w.size *= DMI_MAX(hi - lo, 0);
-        w.from[a] = lo;
+        from[a] = lo;
         w.lo[a] = DMI_MAX(lo, 0);
         w.hi[a] = DMI_MIN(hi, d->in[a]);
     }
+    w.row = (int32_t)(d->taps ? d->kernel[1] : d->in[1]);
+    w.at = (int32_t)(d->taps ? (w.lo[0] - from[0]) * d->kernel[1] + w.lo[1] - from[1]
+                             : w.lo[0] * d->in[1] + w.lo[1]);
     return w;
+}
+
+static inline int32_t number_of(const window *w, int64_t row, int64_t column)
+{
+    return w->at + (int32_t)((row - w->lo[0]) * w->row + column - w->lo[1]);
 }
 
 /* Number `at` of those that dm_fill_uniform makes in [0, 1) of f32. */
@@ -41,20 +51,18 @@ static float uniform_at(uint64_t seed, int64_t at)
     return dmi_uniform32_at(&range, word);
 }
 
-/* Places in x become numbers in the window, and the reverse. */
-static void taps_of(const dmi_pooling *d, const window *w, const int32_t *at, int64_t width, uint8_t *tap)
+/* Numbers of taps as they are kept, and the reverse. */
+static void keep_taps(const int32_t *at, int64_t width, uint8_t *tap)
 {
     for (int64_t k = 0; k < width; k++) {
-        int64_t row = at[k] / d->in[1], column = at[k] % d->in[1];
-        tap[k] = at[k] < 0 ? UINT8_MAX : (uint8_t)((row - w->from[0]) * d->kernel[1] + column - w->from[1]);
+        tap[k] = at[k] < 0 ? UINT8_MAX : (uint8_t)at[k];
     }
 }
 
-static void places_of(const dmi_pooling *d, const window *w, const uint8_t *tap, int64_t width, int32_t *at)
+static void kept_taps(const uint8_t *tap, int64_t width, int32_t *at)
 {
     for (int64_t k = 0; k < width; k++) {
-        int64_t row = w->from[0] + tap[k] / d->kernel[1], column = w->from[1] + tap[k] % d->kernel[1];
-        at[k] = tap[k] == UINT8_MAX ? -1 : (int32_t)(row * d->in[1] + column);
+        at[k] = tap[k] == UINT8_MAX ? -1 : tap[k];
     }
 }
 

@@ -22,19 +22,18 @@ TWICE(static, FN(largest),
       (const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best),
       (d, w, x, c, width, best))
 
-/* And where each is: row * columns of x + column. */
+/* And the number of each. */
 DMI_BODY void BODY(places)(const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best,
                            int32_t *at)
 {
-    int32_t first = (int32_t)(w->lo[0] * d->in[1] + w->lo[1]);
     for (int64_t k = 0; k < width; k++) {
-        best[k] = x[first * d->in[2] + c + k];
-        at[k] = first;
+        best[k] = x[(w->lo[0] * d->in[1] + w->lo[1]) * d->in[2] + c + k];
+        at[k] = w->at;
     }
     for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
         for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
             const T *from = x + (h * d->in[1] + v) * d->in[2] + c;
-            int32_t here = (int32_t)(h * d->in[1] + v);
+            int32_t here = number_of(w, h, v);
             DMI_IVDEP
             for (int64_t k = 0; k < width; k++) {
                 T value = from[k], old = best[k];
@@ -49,7 +48,7 @@ TWICE(static, FN(places),
       (const dmi_pooling *d, const window *w, const T *x, int64_t c, int64_t width, T *best, int32_t *at),
       (d, w, x, c, width, best, at))
 
-/* The elements that are taken at random in channels c .. c + width, and where they are. */
+/* The elements that are taken at random in channels c .. c + width, and their numbers. */
 static void FN(taken)(const dmi_pooling *d, uint64_t seed, const window *w, const T *x, int64_t c,
                       int64_t width, T *best, int32_t *at)
 {
@@ -66,7 +65,7 @@ static void FN(taken)(const dmi_pooling *d, uint64_t seed, const window *w, cons
         for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
             for (int64_t v = w->lo[1]; v < w->hi[1] && !(at[k] >= 0 && reached >= threshold); v++) {
                 best[k] = x[(h * d->in[1] + v) * d->in[2] + c + k];
-                at[k] = (int32_t)(h * d->in[1] + v);
+                at[k] = number_of(w, h, v);
                 reached += best[k];
             }
         }
@@ -138,23 +137,34 @@ static void FN(pass)(const dmi_pooling *d, int64_t width, const T *best, int32_t
     }
 }
 
-static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, void *which)
+/* Of a window, whose results go to y, and their numbers to which. */
+static void FN(forward_one)(const dmi_pooling *d, uint64_t seed, const window *w, const T *x, T *y, void *which,
+                            int64_t to)
 {
     int32_t at[TILE];
-    for (int64_t i = 0; i < d->dnn.samples * d->out[0] * d->out[1]; i++) {
-        window w = window_of(d, i);
-        const T *image = x + w.sample * d->in[0] * d->in[1] * d->in[2];
-        for (int64_t c = 0; c < d->in[2]; c += TILE) {
-            int64_t width = DMI_MIN(TILE, d->in[2] - c), to = i * d->in[2] + c;
-            if (d->method == DM_POOL_AVERAGE || d->method == DM_POOL_WEIGHTED) {
-                (d->method == DM_POOL_AVERAGE ? FN(mean) : FN(weighted))(d, &w, image, c, width, y + to);
-                continue;
-            }
-            bool taps = which && d->taps;
-            FN(select)(d, seed, &w, image, c, width, y + to, taps ? at : which ? (int32_t *)which + to : NULL);
-            if (taps) {
-                FN(pass)(d, width, y + to, at);
-                taps_of(d, &w, at, width, (uint8_t *)which + to);
+    for (int64_t c = 0; c < d->in[2]; c += TILE, to += TILE) {
+        int64_t width = DMI_MIN(TILE, d->in[2] - c);
+        if (d->method == DM_POOL_AVERAGE || d->method == DM_POOL_WEIGHTED) {
+            (d->method == DM_POOL_AVERAGE ? FN(mean) : FN(weighted))(d, w, x, c, width, y + to);
+            continue;
+        }
+        bool taps = which && d->taps;
+        FN(select)(d, seed, w, x, c, width, y + to, taps ? at : which ? (int32_t *)which + to : NULL);
+        if (taps) {
+            FN(pass)(d, width, y + to, at);
+            keep_taps(at, width, (uint8_t *)which + to);
+        }
+    }
+}
+
+static void FN(forward)(const dmi_pooling *d, uint64_t seed, const T *x, T *y, void *which)
+{
+    int64_t to = 0;
+    for (int64_t n = 0; n < d->dnn.samples; n++, x += d->in[0] * d->in[1] * d->in[2]) {
+        for (int64_t row = 0; row < d->out[0]; row++) {
+            for (int64_t column = 0; column < d->out[1]; column++, to += d->in[2]) {
+                const window w = window_of(d, n, row, column);
+                FN(forward_one)(d, seed, &w, x, y, which, to);
             }
         }
     }
@@ -179,7 +189,7 @@ DMI_BODY void BODY(give)(const dmi_pooling *d, const window *w, const int32_t *a
     for (int64_t h = w->lo[0]; h < w->hi[0]; h++) {
         for (int64_t v = w->lo[1]; v < w->hi[1]; v++) {
             T *to = dx + (h * d->in[1] + v) * d->in[2] + c;
-            int32_t here = (int32_t)(h * d->in[1] + v);
+            int32_t here = number_of(w, h, v);
             DMI_IVDEP
             for (int64_t k = 0; k < width; k++) {
                 to[k] += at[k] == here ? dy[k] : (T)0;
@@ -191,27 +201,39 @@ TWICE(static, FN(give),
       (const dmi_pooling *d, const window *w, const int32_t *at, const T *dy, int64_t c, int64_t width, T *dx),
       (d, w, at, dy, c, width, dx))
 
-static void FN(backward)(const dmi_pooling *d, uint64_t seed, const void *x, const T *dy, T *dx)
+/* Of a window. x: the kept taps of all, or the elements; dx: of its sample; from: where its results begin. */
+static void FN(backward_one)(const dmi_pooling *d, uint64_t seed, const window *w, const void *x, const T *dy,
+                             T *dx, int64_t from)
 {
     T best[TILE];
     int32_t at[TILE];
-    int64_t plane = d->in[0] * d->in[1] * d->in[2];
+    for (int64_t c = 0; c < d->in[2]; c += TILE, from += TILE) {
+        int64_t width = DMI_MIN(TILE, d->in[2] - c);
+        if (d->method == DM_POOL_AVERAGE) {
+            FN(spread)(d, w, dy + from, c, width, dx);
+            continue;
+        }
+        if (d->taps) {
+            kept_taps((const uint8_t *)x + from, width, at);
+        } else {
+            FN(select)
+            (d, seed, w, (const T *)x + w->sample * d->in[0] * d->in[1] * d->in[2], c, width, best, at);
+            FN(pass)(d, width, best, at);
+        }
+        FN(give)(d, w, at, dy + from, c, width, dx);
+    }
+}
+
+static void FN(backward)(const dmi_pooling *d, uint64_t seed, const void *x, const T *dy, T *dx)
+{
+    int64_t plane = d->in[0] * d->in[1] * d->in[2], from = 0;
     memset(dx, 0, (size_t)(d->dnn.samples * plane) * sizeof *dx);
-    for (int64_t i = 0; i < d->dnn.samples * d->out[0] * d->out[1]; i++) {
-        window w = window_of(d, i);
-        for (int64_t c = 0; c < d->in[2]; c += TILE) {
-            int64_t width = DMI_MIN(TILE, d->in[2] - c), from = i * d->in[2] + c;
-            if (d->method == DM_POOL_AVERAGE) {
-                FN(spread)(d, &w, dy + from, c, width, dx + w.sample * plane);
-                continue;
+    for (int64_t n = 0; n < d->dnn.samples; n++, dx += plane) {
+        for (int64_t row = 0; row < d->out[0]; row++) {
+            for (int64_t column = 0; column < d->out[1]; column++, from += d->in[2]) {
+                const window w = window_of(d, n, row, column);
+                FN(backward_one)(d, seed, &w, x, dy, dx, from);
             }
-            if (d->taps) {
-                places_of(d, &w, (const uint8_t *)x + from, width, at);
-            } else {
-                FN(select)(d, seed, &w, (const T *)x + w.sample * plane, c, width, best, at);
-                FN(pass)(d, width, best, at);
-            }
-            FN(give)(d, &w, at, dy + from, c, width, dx + w.sample * plane);
         }
     }
 }
