@@ -98,6 +98,13 @@ static void medians(const double *all, int count, int passes, double nothing, do
     }
 }
 
+/* What passes call by call have made in a lean net, and the spare gradients. */
+static dm_status end_lent(nn_net *net, dm_status status)
+{
+    dm_status spares = nn_spares_end(net), blobs = net->lean ? nn_blobs_end(net, true) : DM_OK;
+    return status != DM_OK ? status : spares != DM_OK ? spares : blobs;
+}
+
 /* Medians, because some pass or other compiles kernels. */
 static dm_status measure(dm_net *net, int passes, double *forward, double *backward)
 {
@@ -114,7 +121,7 @@ static dm_status measure(dm_net *net, int passes, double *forward, double *backw
         medians(times + all, count, passes, nothing, times + 2 * all, backward);
     }
     free(times);
-    return status;
+    return end_lent(net, status);
 }
 
 dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
@@ -139,7 +146,7 @@ static dm_status measure_pass(nn_net *net, int passes, double *ms)
     }
     *ms = status == DM_OK ? median(times, passes) : 0;
     free(times);
-    return status;
+    return end_lent(net, status);
 }
 
 /* --- the rates of all workers together, measured */

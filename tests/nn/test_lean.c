@@ -95,6 +95,9 @@ static int64_t train(int i, bool lean, losses *told, float *params)
         CHECK(nn_param_read(net, net->params[k], net->params[k]->data, params + count));
         count += net->params[k]->count;
     }
+    double ms[2][40];
+    assert_true(net->layer_count <= 40);
+    CHECK(dm_net_measure(net, 1, ms[0], ms[1])); /* passes call by call, whose arrays end too */
     for (int k = 0; k < net->blob_count; k++) { /* but for what the net gives, and what it is given */
         const nn_blob *b = net->blobs[k];
         bool source = b->producer->type->traits & NN_SOURCE,
