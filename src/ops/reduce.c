@@ -4,22 +4,32 @@
 #include "plan/reduce.h"
 
 #include <dmath/reduce.h>
+
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 enum { NO_SCALE, SCALED }; /* DMI_REDUCE_SCALE: divided by the only number */
 
-static dm_status submit(dm_session *session, int row, int scale, double correction, dm_array x,
-                        const int *dims, int ndims, dm_array out)
+typedef struct manner {
+    int scale;         /* NO_SCALE, SCALED */
+    double correction; /* with that */
+    bool accumulates;
+} manner;
+
+static dm_status submit(dm_session *session, int row, manner how, dm_array x, const int *dims, int ndims,
+                        dm_array out)
 {
     static const char *const names[] = {"x", "out"};
     dmi_call call = {.op = DMI_OP_reduce,
                      .noperand = 2,
                      .called = dmi_api_number(),
                      .names = names,
-                     .args = {.i = {[DMI_REDUCE_ROW] = row, [DMI_REDUCE_SCALE] = scale}},
+                     .args = {.i = {[DMI_REDUCE_ROW] = row,
+                                    [DMI_REDUCE_SCALE] = how.scale,
+                                    [DMI_REDUCE_ACCUMULATES] = how.accumulates}},
                      .numbers = 1,
-                     .number = {{.re = correction}}};
+                     .number = {{.re = how.correction}}};
     dm_status status = dmi_call_dims(&call, dims, ndims);
     return status == DM_OK ? dmi_call_submit(session, &call, (dm_array[]){x, out}) : status;
 }
@@ -29,19 +39,26 @@ enum { DMI_REDUCTION_mean = DMI_REDUCTION_sum };
     dm_status dm_##name(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out)             \
     {                                                                                                          \
         int row = DMI_REDUCTION_##name;                                                                        \
-        return submit(session, row, row == DMI_REDUCTION_mean ? SCALED : NO_SCALE, 0, x, dims, ndims, \
-                      out);                                                                                    \
+        return submit(session, row, (manner){.scale = row == DMI_REDUCTION_mean ? SCALED : NO_SCALE}, x, dims, \
+                      ndims, out);                                                                             \
     }
 DM_REDUCE_MAP(CALL)
 
+#define ACCUMULATE(name)                                                                                       \
+    dm_status dm_accumulate_##name(dm_session *session, dm_array x, const int *dims, int ndims, dm_array out)  \
+    {                                                                                                          \
+        return submit(session, DMI_REDUCTION_##name, (manner){.accumulates = true}, x, dims, ndims, out);      \
+    }
+DM_ACCUMULATE_MAP(ACCUMULATE)
+
 dm_status dm_var(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
 {
-    return submit(session, DMI_REDUCTION_var, SCALED, correction, x, dims, ndims, out);
+    return submit(session, DMI_REDUCTION_var, (manner){SCALED, correction, false}, x, dims, ndims, out);
 }
 
 dm_status dm_std(dm_session *session, dm_array x, const int *dims, int ndims, double correction, dm_array out)
 {
-    return submit(session, DMI_REDUCTION_std, SCALED, correction, x, dims, ndims, out);
+    return submit(session, DMI_REDUCTION_std, (manner){SCALED, correction, false}, x, dims, ndims, out);
 }
 
 dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims, int ndims, dm_array out)
@@ -53,7 +70,7 @@ dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims
     if (row < 0) {
         return dmi_fail(DM_ERR_ARG, "norm: order is %g, not 1, 2 or INFINITY", order);
     }
-    return submit(session, row, NO_SCALE, 0, x, dims, ndims, out);
+    return submit(session, row, (manner){.scale = NO_SCALE}, x, dims, ndims, out);
 }
 
 /* The shape that the inputs broadcast to. */
@@ -98,15 +115,25 @@ static dm_status check_types(const dmi_call *call, dm_dtype x, dm_dtype out)
         return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype bool; a complex result is taken by a number",
                         dmi_call_name(call));
     }
+    if (call->args.i[DMI_REDUCE_ACCUMULATES]) {
+        const dm_dtype result = dmi_acc_result(acc);
+        assert(dmi_acc_accumulates(acc));
+        if (dmi_dtype_promote(out, result) != result) {
+            return dmi_fail(DM_ERR_DTYPE,
+                            "%s: out has dtype %s, which %s, the type of the result, does not hold",
+                            dmi_call_name(call), dmi_dtype_name(out), dmi_dtype_name(result));
+        }
+    }
     return DM_OK;
 }
 
 dm_status dmi_reduce_check(dmi_call *call)
 {
     int out = call->noperand - 1, row = call->args.i[DMI_REDUCE_ROW];
+    const bool accumulates = call->args.i[DMI_REDUCE_ACCUMULATES];
     dmi_desc x;
     dm_status status = join_shapes(call, &x);
-    call->operand[out].mode = DMI_WRITE;
+    call->operand[out].mode = accumulates ? DMI_READWRITE : DMI_WRITE;
     status = status == DM_OK ? dmi_check_reduced(call, &x, out) : status;
     for (int i = 0; i < out && status == DM_OK; i++) {
         call->operand[i].mode = DMI_READ;
@@ -132,7 +159,7 @@ dm_status dmi_reduce_check(dmi_call *call)
     for (int d = 0; d < call->operand[out].desc.ndim; d++) {
         results = results && call->operand[out].desc.extent[d] > 0;
     }
-    if (n == 0 && start && results) {
+    if (n == 0 && start && results && !accumulates) {
         return dmi_fail(DM_ERR_SHAPE, "%s: %s has no elements along the reduced dims", dmi_call_name(call),
                         call->tail_key > 0 ? "the expression" : dmi_operand_name(call, 0));
     }
@@ -155,14 +182,14 @@ dm_status dmi_reduce_plan(dmi_builder *b, const dmi_call *call)
     bool own;
     dmi_value in[DMI_MAP_INPUTS], out = dmi_value_operand(call, inputs);
     dmi_map_program program = {0};
-    dmi_reducing r = {
-        .row = call->args.i[DMI_REDUCE_ROW],
-        .reduced = (unsigned)call->args.i[0],
-        .inputs = inputs + random,
-        .in = in,
-        .out = &out,
-        .scalar = {scale ? (uint8_t)(DMI_SCALAR_S0 + scale - 1) : DMI_SCALAR_ONE, DMI_SCALAR_ZERO},
-        .divides = scale != 0};
+    dmi_reducing r = {.row = call->args.i[DMI_REDUCE_ROW],
+                      .reduced = (unsigned)call->args.i[0],
+                      .inputs = inputs + random,
+                      .in = in,
+                      .out = &out,
+                      .scalar = {scale ? (uint8_t)(DMI_SCALAR_S0 + scale - 1) : DMI_SCALAR_ONE,
+                                 call->args.i[DMI_REDUCE_ACCUMULATES] ? DMI_SCALAR_ONE : DMI_SCALAR_ZERO},
+                      .divides = scale != 0};
     for (int i = 0; i < inputs; i++) {
         in[i] = dmi_value_operand(call, i);
     }

@@ -64,7 +64,7 @@ void dmi_plan_addends(dmi_builder *b, const dmi_addends *addends);
 /* out = scale * (reduction of the elements over dims) + beta * out. The elements are x's, or those that a
  * program makes of several inputs, which broadcast: one of them has the full shape, and the elements are
  * reduced where it is. Rows other than the sum take `scale` as the divisor of reduce.def; their beta is
- * DMI_SCALAR_ZERO. */
+ * DMI_SCALAR_ZERO, or DMI_SCALAR_ONE where the row accumulates. */
 typedef struct dmi_reducing {
     int row;          /* DMI_REDUCTION_* */
     unsigned reduced; /* bit d: dim d */

@@ -25,6 +25,10 @@ static void run(const dmi_backend *on, dmi_queue *q, const dmi_reduce *d, int64_
     }
     dmi_run_acc_add(on, q, &add, acc[1], acc[0]);
     dmi_run_acc_store(on, q, &store, 0.25, acc[0], 0, out);
+    if (dmi_acc_accumulates(kind) &&
+        dmi_dtype_promote(out_dtype, dmi_acc_result(kind)) == dmi_acc_result(kind)) {
+        dmi_run_acc_store(on, q, &store, 0.25, acc[0], 1, out);
+    }
 }
 
 static double shown(dm_dtype type, const void *out, int64_t i)

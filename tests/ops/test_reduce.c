@@ -126,6 +126,101 @@ static void test_reduce(void **state)
     dmt_run(&(dmt_suite){.name = "reduce", .cases = 6000, .fn = reduce_case});
 }
 
+static const struct row onto[] = {
+    {"prod", dm_accumulate_prod}, {"min", dm_accumulate_min}, {"max", dm_accumulate_max},
+    {"any", dm_accumulate_any},   {"all", dm_accumulate_all}, {"count_nonzero", dm_accumulate_count_nonzero},
+};
+
+static bool is_small(dm_dtype dtype)
+{
+    return dtype == DM_I8 || dtype == DM_U8 || dtype == DM_I16 || dtype == DM_U16;
+}
+
+/* A type of out that the result's holds. */
+static dm_dtype dtype_onto(dmt_case *c, const char *name, dm_dtype from)
+{
+    if (strcmp(name, "count_nonzero") == 0) {
+        return dmt_chance(&c->random, 50) ? DM_I64 : DM_I32;
+    }
+    if (name[0] == 'a') { /* any, all */
+        return DM_BOOL;
+    }
+    if (strcmp(name, "prod") == 0) {
+        bool without_sign = from == DM_U8 || from == DM_U16 || from == DM_U32 || from == DM_U64;
+        return dmt_is_float(from) ? (dmt_chance(&c->random, 50) ? DM_F64 : from)
+               : without_sign     ? DM_U64
+                                  : DM_I64;
+    }
+    return is_small(from) && dmt_chance(&c->random, 30) ? DM_I32 : from;
+}
+
+/* What out has is one element more. */
+static void onto_case(dmt_case *c)
+{
+    const struct row *made = &onto[dmt_int(&c->random, 0, (int64_t)(sizeof onto / sizeof onto[0]) - 1)];
+    const dmt_reduction *row = dmt_reduction_named(made->name);
+    const bool counts = strcmp(made->name, "count_nonzero") == 0;
+    int64_t shape[DM_MAX_DIMS];
+    int ndim = (int)dmt_int(&c->random, 0, 3);
+    dm_dtype from = dmt_dtype_random(c), to = dtype_onto(c, made->name, from);
+    dmt_dims dims;
+    dmt_shape_random(c, ndim, 2000, shape);
+    dmt_host *x = dmt_host_make(&c->scratch, from, ndim, shape);
+    set_elements(c, row, x);
+    dmt_dims_random(c, x, &dims);
+    dmt_host *had = dmt_reduced_make(c, x, &dims, to), *want = dmt_host_copy(&c->scratch, had),
+             *bound = dmt_host_copy(&c->scratch, had);
+    dmt_host_random(had, &c->random, DMT_SMALL);
+    for (int64_t i = 0; i < want->count; i++) {
+        int64_t n;
+        const long double *v = dmt_reduced_take(c, x, &dims, i, &n);
+        long double *all = dmt_alloc(&c->scratch, (n + 1) * (int64_t)sizeof *all);
+        if (row->flags & DMT_POWERS) {
+            had->v[i] = (long double)dmt_int(&c->random, 1, 2);
+        }
+        memcpy(all + 1, v, (size_t)n * sizeof *all);
+        all[0] = had->v[i];
+        dmt_answer a = counts ? row->value(from, v, n) : row->value(from, all, n + 1);
+        a.value += counts ? had->v[i] : 0;
+        want->v[i] = a.whole && !dmt_is_float(to) ? dmt_from_whole(to, (int64_t)dmt_wrapped(a.value)) : a.value;
+        bound->v[i] = isfinite(a.value) ? a.bound : 0;
+    }
+    dmt_operand *in = dmt_operand_make(c, "x", x, 0), *out = dmt_operand_make(c, "out", had, 0);
+    dmt_say_dims(c, &dims);
+    dmt_say(c, ", accumulate_%s", row->name);
+    DMT_OK(c, made->call(c->session, in->array, dmt_dims_given(&dims), dims.ndims, out->array));
+    dmt_operand_check(c, out, want, bound);
+    dmt_operand_unchanged(c, in);
+}
+
+static void onto_errors_case(dmt_case *c)
+{
+    int64_t shape[2] = {4, 5}, n = 4;
+    const int dim = 1;
+    dm_array x, u, wide, real, part;
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, NULL, &x));
+    DMT_OK(c, dm_array_create(c->session, DM_U64, 1, &n, NULL, &u));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &n, NULL, &wide));
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 1, &n, NULL, &real));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_max(c->session, x, &dim, 1, wide));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_count_nonzero(c->session, x, &dim, 1, u));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_any(c->session, x, &dim, 1, real));
+    DMT_REFUSED(c, DM_ERR_SHAPE, dm_accumulate_min(c->session, x, NULL, 0, real));
+    DMT_OK(c, dm_array_view(c->session, x, (int64_t[]){0, 2}, (int64_t[]){4, 1}, &part));
+    DMT_REFUSED(c, DM_ERR_OVERLAP, dm_accumulate_prod(c->session, x, &dim, 1, part));
+    dm_array made[] = {part, x, u, wide, real};
+    for (int i = 0; i < 5; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, made[i]));
+    }
+}
+
+static void test_accumulate(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "accumulate", .cases = 2500, .fn = onto_case});
+    dmt_run(&(dmt_suite){.name = "accumulate_errors", .cases = 5, .fn = onto_errors_case});
+}
+
 /* Of equal elements the first counts, wherever it is. */
 static void tie_case(dmt_case *c)
 {
@@ -171,6 +266,6 @@ static void test_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_reduce),
-                                       cmocka_unit_test(test_ties)};
+                                       cmocka_unit_test(test_accumulate), cmocka_unit_test(test_ties)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

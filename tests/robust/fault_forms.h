@@ -102,6 +102,7 @@ static dm_status form_fill_uniform_by(fixture *f)
 MAKES(sum_rows, DM_F64, 1, SIDE, 0, dm_sum(f->s, f->a, first_dim, 1, 1, 0, f->out[0]))
 MAKES(sum_all, DM_F64, 0, 0, 0, dm_sum(f->s, f->b, all_dims, 2, 1, 0, f->out[0]))
 MAKES(max, DM_F64, 1, SIDE, 0, dm_max(f->s, f->a, second_dim, 1, f->out[0]))
+FORM(accumulate_max, dm_accumulate_max(f->s, f->a, second_dim, 1, f->v), f->v)
 MAKES(argmin, DM_I64, 1, SIDE, 0, dm_argmin(f->s, f->b, first_dim, 1, f->out[0]))
 MAKES(var, DM_F64, 1, SIDE, 0, dm_var(f->s, f->a, first_dim, 1, 1, f->out[0]))
 MAKES(norm, DM_F64, 0, 0, 0, dm_norm(f->s, f->a, 2, all_dims, 2, f->out[0]))
@@ -700,8 +701,9 @@ static dm_status form_memory_trim(fixture *f)
     X(copy)                                                                                                    \
     X(transpose)                                                                                               \
     X(add)                                                                                                     \
-    X(add_broadcast) X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange)             \
-        X(fill_uniform) X(fill_normal) X(fill_by) X(sum_rows) X(sum_all) X(max) X(argmin) X(var) X(norm)       \
+    X(add_broadcast)                                                                                           \
+    X(axpby) X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange) X(fill_uniform)              \
+        X(fill_normal) X(fill_by) X(sum_rows) X(sum_all) X(max) X(accumulate_max) X(argmin) X(var) X(norm)     \
             X(any) X(softmax) X(log_softmax) X(standardise) X(layer_norm) X(covariance) X(distances) X(dot)    \
                 X(iamax) X(axpy) X(swap) X(rot) X(tril) X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) \
                     X(trsv) X(cumulative_sum) X(sort) X(argsort) X(histogram) X(bincount) X(median) X(take)    \
@@ -716,9 +718,7 @@ static dm_status form_memory_trim(fixture *f)
                                                         X(symmetrise) X(fill_uniform_by) X(sort_long)          \
                                                             X(argsort_long) X(map_random) X(sum_random)        \
                                                                 X(scopes) X(program_number) X(program_loops)   \
-                                                                    X(feed) \
-    X(nonzero) X(isin) \
-    X(session)
+                                                                    X(feed) X(nonzero) X(isin) X(session)
 
 /* With factors that are elements; and a norm of one element of two dims. */
 #define FORMS_BY(X)                                                                                            \

@@ -200,8 +200,8 @@ void dmi_cuda_launch_rows_join(dmi_queue *q, const dmi_cuda_rows *p, int64_t par
 void dmi_cuda_launch_rows_start(dmi_queue *q, int acc, int64_t results, void *out);
 void dmi_cuda_launch_rows_combine(dmi_queue *q, int acc_kind, const dmi_cuda_box *box, const void *part, void *acc);
 void dmi_cuda_launch_rows_combine_runs(dmi_queue *q, int acc_kind, const dmi_cuda_runs *runs, const void *part, void *acc);
-void dmi_cuda_launch_rows_finish(dmi_queue *q, int acc_kind, double scale, const dmi_cuda_box *box, const void *acc,
-                                 dm_dtype out_dtype, void *out);
+void dmi_cuda_launch_rows_finish(dmi_queue *q, int acc_kind, double scale, const dmi_cuda_box *box,
+                                 const void *acc, bool accumulates, dm_dtype out_dtype, void *out);
 
 /* --- acc.cu -------------------------------------------------------------------------------- */
 void dmi_cuda_launch_acc_add(dmi_queue *q, int acc_kind, const dmi_cuda_box *box, const void *part, void *acc);

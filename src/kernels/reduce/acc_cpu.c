@@ -216,7 +216,7 @@ static void finish_row(const store_job *job, int64_t at, int64_t stride, void *o
     const dmi_reducer *reducer = dmi_reducer_of(job->d->acc);
     dm_dtype number = dmi_acc_number(job->d->acc), carrier = dmi_dtype_carrier(number);
     int64_t bytes = dmi_acc_bytes(job->d->acc);
-    dmi_chunk states[2], value; /* a state takes 24 bytes at most */
+    dmi_chunk states[2], had, value; /* a state takes 24 bytes at most */
     const void *from = dmi_at(job->acc, at * bytes);
     _Static_assert(sizeof states >= DMI_CHUNK * 24, "states do not fit");
     if (number) {
@@ -226,6 +226,14 @@ static void finish_row(const store_job *job, int64_t at, int64_t stride, void *o
             memcpy(dmi_at_mut(states, i * bytes), dmi_at(from, i * stride * bytes), (size_t)bytes);
         }
         from = states;
+    }
+    if (job->beta != 0) {
+        const void *old = dmi_row_load(job->d->out_dtype, out, out_stride, carrier, &had, n);
+        if (old != &had) {
+            memcpy(&had, old, (size_t)(n * reducer->bytes));
+        }
+        reducer->combine(&had, 1, from, 1, n);
+        from = &had;
     }
     reducer->finish(from, n, job->scale, &value);
     dmi_row_store(dmi_acc_result(job->d->acc), &value, job->d->out_dtype, out, out_stride, n);

@@ -109,15 +109,18 @@ static void finish_part(void *context, const dmi_box *part, const int64_t *at)
     const store_job *job = context;
     dmi_cuda_box box;
     dmi_cuda_box_make(part, &box);
-    dmi_cuda_launch_rows_finish(job->q, job->p.acc, job->p.scale, &box,
-                                dmi_at(job->acc, at[PART] * dmi_acc_bytes(job->p.acc)), job->p.out_dtype,
-                                dmi_at_mut(job->out, at[OUT] * dmi_dtype_bytes(job->p.out_dtype)));
+    dmi_cuda_launch_rows_finish(
+        job->q, job->p.acc, job->p.scale, &box, dmi_at(job->acc, at[PART] * dmi_acc_bytes(job->p.acc)),
+        job->p.beta != 0, job->p.out_dtype, dmi_at_mut(job->out, at[OUT] * dmi_dtype_bytes(job->p.out_dtype)));
 }
 
-static void finish_row(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, void *out)
+static void finish_row(dmi_queue *q, const dmi_acc_store *d, double scale, const void *acc, double beta,
+                       void *out)
 {
-    store_job job = {
-        .q = q, .p = {.acc = d->acc, .scale = scale, .out_dtype = d->out_dtype}, .acc = acc, .out = out};
+    store_job job = {.q = q,
+                     .p = {.acc = d->acc, .scale = scale, .beta = beta, .out_dtype = d->out_dtype},
+                     .acc = acc,
+                     .out = out};
     int64_t at[DMI_BOX_SIDES] = {0, d->out_offset};
     dmi_box box;
     if (dmi_box_of_store(d, &box)) {
@@ -132,7 +135,7 @@ void dmi_cuda_acc_store_box(dmi_queue *q, const dmi_acc_store *d, double scale, 
     int sums = dmi_acc_parts(d->acc), parts = parts_of(d->out_dtype);
     dmi_box box;
     if (d->acc >= DMI_ACC_SUMS) {
-        finish_row(q, d, scale, acc, out);
+        finish_row(q, d, scale, acc, beta, out);
         return;
     }
     store_begin(d, scale, beta, &job.p);

@@ -33,8 +33,9 @@ typedef struct dmi_acc_add {
 } dmi_acc_add;
 /* Of sums: out = convert(scale * acc + beta * out): beta == 0 does not read out; acc dense row-major over
  * extent. Integer out: scale and beta whole, int64 wrap, then converted. For DD the sum hi+lo is rounded once
- * where scale is 1 and beta 0. divides: by `scale`, in place of a product; out is not whole. Of other rows: out
- * = convert(finished acc); S is scale, beta is 0. */
+ * where scale is 1 and beta 0. divides: by `scale`, in place of a product; out is not whole.
+ * Of other rows: out = convert(finished acc); S is scale. beta is 0, or, of rows whose accumulator is the
+ * result (dmi_acc_accumulates), 1: out = convert(out and acc combined); the result's type holds out's then. */
 typedef struct dmi_acc_store {
     int acc;
     bool divides;

@@ -40,6 +40,12 @@ dm_dtype dmi_acc_result(int acc); /* the type of finished results; of sums: in w
 int64_t dmi_acc_bytes(int acc);
 /* The type of an accumulator that is one number; 0: it is none. */
 dm_dtype dmi_acc_number(int acc);
+/* Is the accumulator the result itself? Then what an array has may be one more of them. */
+static inline bool dmi_acc_accumulates(int acc)
+{
+    int state = dmi_reductions[dmi_acc_row(acc)].state;
+    return state == DMI_STATE_VALUE || state == DMI_STATE_WIDE || state == DMI_STATE_COUNT;
+}
 /* The accumulators of the parts of a complex sum, and how many these are; of others: itself, 1. */
 static inline int dmi_acc_part(int acc)
 {

@@ -35,16 +35,35 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* What out has, as a state of a row whose state is its result. */
+template <typename R>
+static __device__ __forceinline__ typename R::state state_of(dm_dtype dtype, const void *out, int64_t at)
+{
+    typename R::state s = R::start();
+    if constexpr (R::kind == KIND_VALUE || R::kind == KIND_WIDE) {
+        s.v = element<decltype(s.v)>(dtype, out, at);
+    } else if constexpr (R::kind == KIND_COUNT) {
+        s.n = element<int64_t>(dtype, out, at);
+    }
+    return s;
+}
+
 template <typename R>
 static __global__ void __launch_bounds__(THREADS)
-    finish(const __grid_constant__ dmi_cuda_box box, dm_dtype number, double scale, const void *acc, dm_dtype out_dtype,
-           void *out)
+    finish(const __grid_constant__ dmi_cuda_box box, dm_dtype number, double scale, const void *acc,
+           bool accumulates, dm_dtype out_dtype, void *out)
 {
     int64_t at[1][2];
     bool valid[1];
     locate_all<2, 1>(box, at, valid);
     if (valid[0]) {
-        put(out_dtype, out, at[0][1], R::finish(read_acc<R>(number, acc, at[0][0]), scale));
+        typename R::state s = read_acc<R>(number, acc, at[0][0]);
+        if (accumulates) {
+            typename R::state old = state_of<R>(out_dtype, out, at[0][1]);
+            R::combine(old, s);
+            s = old;
+        }
+        put(out_dtype, out, at[0][1], R::finish(s, scale));
     }
 }
 
@@ -70,14 +89,15 @@ void dmi_cuda_launch_rows_combine_runs(dmi_queue *q, int acc_kind, const dmi_cud
     dmi_cuda_launched(q, "combination of partial results in runs");
 }
 
-void dmi_cuda_launch_rows_finish(dmi_queue *q, int acc_kind, double scale, const dmi_cuda_box *box, const void *acc,
-                                 dm_dtype out_dtype, void *out)
+void dmi_cuda_launch_rows_finish(dmi_queue *q, int acc_kind, double scale, const dmi_cuda_box *box,
+                                 const void *acc, bool accumulates, dm_dtype out_dtype, void *out)
 {
     dmi_cuda_box here = *box;
     unsigned blocks = blocks_for(&here, 1);
     with_row(acc_kind, [&](auto tag) {
         typedef typename decltype(tag)::row R;
-        finish<R><<<blocks, THREADS, 0, stream_of(q)>>>(here, dmi_acc_number(acc_kind), scale, acc, out_dtype, out);
+        finish<R><<<blocks, THREADS, 0, stream_of(q)>>>(here, dmi_acc_number(acc_kind), scale, acc, accumulates,
+                                                        out_dtype, out);
     });
     dmi_cuda_launched(q, "results of a reduction");
 }
