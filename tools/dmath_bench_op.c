@@ -61,7 +61,7 @@ static const struct argp argp = {
     options,
     parse,
     "OP...",
-    "Operations by name, by family (elementwise, reduction, order, index, linalg, fill), or "
+    "Operations by name, by family (elementwise, reduction, order, index, linalg, fill, layers), or "
     "`every'. Each is checked once, against a plain loop or in f64. Then its rate is shown beside the limit, "
     "measured in the same session: of bytes that of copying, of products that of a matrix product.",
     tool_bench_children,
@@ -228,7 +228,7 @@ static dm_status run_row(dm_session *s, op_bench *b, const tool_op_row *row, boo
 
 /* --- which rows --- */
 
-enum { FAMILIES = 6 };
+enum { FAMILIES = 8 };
 static const tool_op_row *family_of(int which)
 {
     switch (which) {
@@ -242,6 +242,10 @@ static const tool_op_row *family_of(int which)
         return tool_ops_index;
     case 4:
         return tool_ops_linalg;
+    case 5:
+        return tool_ops_layers;
+    case 6:
+        return tool_ops_losses;
     default:
         return tool_ops_fill;
     }

@@ -44,7 +44,7 @@ dm_status tool_op_matrix(tool_op *o, int slot, dm_dtype dtype, double lo, double
 /* The families; each ends with a row without a name. */
 const tool_op_row *tool_ops_ewise(void);
 extern const tool_op_row tool_ops_reduce[], tool_ops_order[], tool_ops_index[], tool_ops_linalg[],
-    tool_ops_fill[];
+    tool_ops_fill[], tool_ops_layers[], tool_ops_losses[];
 
 /* One after the other, the first failure. */
 #define TOOL_TRY(status, call) ((status) == DM_OK ? (call) : (status))
