@@ -6,6 +6,7 @@
 
 #include <argp.h>
 #include <dmath/nn.h>
+#include <pthread.h>
 #include <stdio.h>
 
 enum { TOOL_FAILED = 1, TOOL_USAGE = 2 }; /* exit statuses beside 0 */
@@ -106,6 +107,21 @@ void tool_table_intro(const tool_table *t);
 /* --- dmath_progress.c */
 /* A bar on stderr, where that is a terminal: so much of so much is done, and this comes now. NULL: it is over, the bar goes. */
 void tool_progress(const char *what, int64_t done, int64_t total);
+/* The same for a few steps that may last: this step comes now, whatever was shown just before. */
+void tool_stage(const char *what, int done, int total);
+/* A bar beside a call that reads or writes about `total` bytes, until tool_watch_end. */
+typedef struct tool_watch {
+    const char *what;
+    int64_t total;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t ended;
+    bool runs, over;
+} tool_watch;
+void tool_watch_begin(tool_watch *w, const char *what, int64_t total);
+void tool_watch_end(tool_watch *w);
+/* The bytes of a file, or of all files of a folder; 0: there is none. */
+int64_t tool_bytes_below(const char *path);
 
 /* --- dmath_process.c */
 /* Runs a program for at most so many seconds. Its exit status; -1: it could not be started, -2: it was ended

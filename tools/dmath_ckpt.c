@@ -127,13 +127,21 @@ static dm_status list(const ckpt_options *o)
 static void print_damage(void *context, const char *text)
 {
     ++*(int *)context;
+    tool_progress(NULL, 0, 0);
     printf("damaged: %s\n", text);
 }
 
 static dm_status verify(const ckpt_options *o)
 {
     int damaged = 0;
+    char *folder = NULL;
+    dmi_manifest m = {0};
+    tool_watch watch;
+    const bool there = open_manifest(o->path[0], &folder, &m) == DM_OK;
+    tool_watch_begin(&watch, o->path[0], there ? tool_bytes_below(folder) : 0);
+    close_manifest(folder, &m);
     dm_status status = dm_checkpoint_verify(o->path[0], print_damage, &damaged);
+    tool_watch_end(&watch);
     if (status == DM_OK) {
         printf("%s: every byte is as it was saved\n", o->path[0]);
     }

@@ -4,6 +4,7 @@
 #include <dmath/nn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct data_command {
     dm_data_options data;
@@ -104,6 +105,37 @@ static error_t parse_show(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* Of the images that a list names, each behind root. */
+static int64_t listed_bytes(const char *list, const char *root)
+{
+    char *line = NULL, path[4096];
+    size_t room = 0;
+    int64_t bytes = 0;
+    FILE *f = fopen(list, "re");
+    while (f && getline(&line, &room, f) > 0) {
+        line[strcspn(line, " \t\n")] = 0;
+        snprintf(path, sizeof path, "%s%s", root ? root : "", line);
+        bytes += tool_bytes_below(path);
+    }
+    if (f) {
+        fclose(f);
+    }
+    free(line);
+    return bytes;
+}
+
+static int64_t input_bytes(const dm_data_options *o)
+{
+    const bool images = strcmp(o->from, "images") == 0;
+    int64_t bytes = 0;
+    for (int i = 0; i < o->input_count; i++) {
+        struct stat s;
+        const bool list = images && stat(o->inputs[i], &s) == 0 && S_ISREG(s.st_mode);
+        bytes += list ? listed_bytes(o->inputs[i], o->root) : tool_bytes_below(o->inputs[i]);
+    }
+    return bytes;
+}
+
 static int data_convert(int argc, char **argv)
 {
     static const struct argp argp = {convert_options,
@@ -129,7 +161,10 @@ static int data_convert(int argc, char **argv)
     o.data.inputs = o.arguments;
     o.data.input_count = o.count - 1;
     o.data.database = o.arguments[o.count - 1];
+    tool_watch watch;
+    tool_watch_begin(&watch, o.data.database, input_bytes(&o.data));
     dm_status status = dm_data_convert(&o.data, &count);
+    tool_watch_end(&watch);
     tool_complain(status);
     if (status == DM_OK) {
         printf("%s: %lld records\n", o.data.database, (long long)count);

@@ -95,10 +95,13 @@ static const struct argp argp = {
     options,  parse, "A.npy B.npy", "FILE = alpha * op(A) * op(B) + beta * FILE, in process or under mpirun.",
     children, NULL,  NULL};
 
+enum { READ_A, READ_B, READ_C, MULTIPLY, SAVE, STAGES };
+
 /* Loads a matrix; converts it where a type is asked for. */
 static dm_status load(dm_session *s, const gemm_options *o, const char *path, dm_array *out,
-                      dm_array_info *info)
+                      dm_array_info *info, int stage)
 {
+    tool_stage(path, stage, STAGES);
     dm_layout layout = tool_layout_make(&o->layout, dm_workers(s));
     dm_array loaded = DM_NO_ARRAY, converted = DM_NO_ARRAY;
     dm_status status = dm_array_load(s, path, &layout, &loaded);
@@ -151,15 +154,15 @@ static dm_status run(dm_session *s, const gemm_options *o)
     tool_where where;
     dm_layout layout = tool_layout_make(&o->layout, dm_workers(s));
     dm_status status = tool_where_of(s, &where);
-    if (status != DM_OK || (status = load(s, o, o->file[0], &a, &ai)) != DM_OK ||
-        (status = load(s, o, o->file[1], &b, &bi)) != DM_OK) {
+    if (status != DM_OK || (status = load(s, o, o->file[0], &a, &ai, READ_A)) != DM_OK ||
+        (status = load(s, o, o->file[1], &b, &bi, READ_B)) != DM_OK) {
         return status;
     }
     dm_dtype dtype = o->dtype               ? o->dtype
                      : ai.dtype == bi.dtype ? ai.dtype
                                             : dmi_dtype_promote(ai.dtype, bi.dtype);
     if (o->beta != 0) {
-        status = load(s, o, o->out, &c, &ci);
+        status = load(s, o, o->out, &c, &ci, READ_C);
         dtype = status == DM_OK ? ci.dtype : dtype;
     } else {
         const int64_t shape[2] = {ai.shape[o->trans_a], bi.shape[!o->trans_b]};
@@ -168,6 +171,7 @@ static dm_status run(dm_session *s, const gemm_options *o)
     if (status == DM_OK) {
         status = dm_sync(s);
     }
+    tool_stage("product", MULTIPLY, STAGES);
     int64_t begin = dmi_now_ns();
     if (status == DM_OK) {
         status = dm_gemm(s, o->trans_a, o->trans_b, o->alpha, a, b, o->beta, c);
@@ -177,11 +181,13 @@ static dm_status run(dm_session *s, const gemm_options *o)
     }
     double seconds = (double)(dmi_now_ns() - begin) * 1e-9;
     if (status == DM_OK) {
+        tool_stage(o->out, SAVE, STAGES);
         status = dm_array_save(s, c, o->out);
     }
     if (status != DM_OK) {
         return status;
     }
+    tool_progress(NULL, 0, 0);
     report(o, &where, &ai, &bi, dtype, seconds);
     dm_array all[] = {a, b, c};
     for (int i = 0; i < 3 && status == DM_OK; i++) {
@@ -199,5 +205,7 @@ int tool_gemm(int argc, char **argv)
         return TOOL_USAGE;
     }
     dm_status status = tool_open(&o.common, 0, &s);
-    return tool_close(s, status == DM_OK ? run(s, &o) : status);
+    status = status == DM_OK ? run(s, &o) : status;
+    tool_progress(NULL, 0, 0);
+    return tool_close(s, status);
 }

@@ -198,6 +198,7 @@ static dm_status load_all(dm_session *s, map_options *o)
             continue;
         }
         dm_layout layout = tool_layout_for(&o->layout, dm_workers(s), file.ndim);
+        tool_stage(o->file[i], i, o->count + 2);
         status =
             dm_array_load(s, o->file[i], o->layout.kind == TOOL_DEFAULT ? NULL : &layout, &o->arg[i].array);
         o->ndim = DMI_MAX(o->ndim, file.ndim);
@@ -236,6 +237,7 @@ static dm_status run(dm_session *s, map_options *o, dm_array *made)
         return status;
     }
     dm_layout layout = tool_layout_for(&o->layout, dm_workers(s), o->ndim);
+    tool_stage(o->expression, o->count, o->count + 2);
     int64_t begin = dmi_now_ns();
     status = dm_map_new(s, o->expression, o->count, o->arg, has_layout(o) ? &layout : NULL, &out);
     if (status == DM_OK) {
@@ -249,7 +251,9 @@ static dm_status run(dm_session *s, map_options *o, dm_array *made)
     if (o->dtype && o->dtype != info.dtype) {
         status = convert(s, o, &info, made);
     }
+    tool_stage(o->out, o->count + 1, o->count + 2);
     if (status == DM_OK && (status = dm_array_save(s, *made, o->out)) == DM_OK) {
+        tool_progress(NULL, 0, 0);
         report(o, &where, &info, seconds);
     }
     return status;
@@ -259,6 +263,7 @@ static dm_status run_and_free(dm_session *s, map_options *o)
 {
     dm_array made = DM_NO_ARRAY;
     dm_status status = run(s, o, &made), freed = dm_array_destroy(s, made);
+    tool_progress(NULL, 0, 0);
     for (int i = 0; i < o->count; i++) { /* those that are numbers have none */
         dm_status next = dm_array_destroy(s, o->arg[i].array);
         freed = freed == DM_OK ? next : freed;

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct replay_options {
     tool_common common;
@@ -62,5 +63,9 @@ int tool_replay(int argc, char **argv)
         tool_complain(status);
         return TOOL_FAILED;
     }
-    return tool_close(s, dmi_replay_run(s, o.path, stdout));
+    tool_watch watch; /* lines on a terminal show by themselves how far it is */
+    tool_watch_begin(&watch, o.path, isatty(STDOUT_FILENO) ? 0 : tool_bytes_below(o.path));
+    status = dmi_replay_run(s, o.path, stdout);
+    tool_watch_end(&watch);
+    return tool_close(s, status);
 }

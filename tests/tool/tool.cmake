@@ -98,6 +98,10 @@ if(TARGET dmath_tool)
   dmath_test(tool_progress bash -c "${tool} bench fill --size 500 --side 9 --repeats 1 --warmup 0 2>bar.txt >out.txt && [ ! -s bar.txt ] &&
              script -qec '${tool} bench fill --size 500 --side 9 --repeats 2 >out.txt' bar.txt >/dev/null && grep -q '0 % fill' bar.txt")
   dmath_test_folder(tool_progress)
+  if(TARGET product)
+    dmath_test(tool_bars ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_bars.sh ${tool} $<TARGET_FILE:product>)
+    dmath_test_folder(tool_bars)
+  endif()
 
   # The documents as HTML: every link leads somewhere, every call has an entry.
   dmath_test(docs_html bash -c "(/usr/bin/python3 -c 'import markdown' || exit 77) && ${PROJECT_SOURCE_DIR}/scripts/docs.sh html")
