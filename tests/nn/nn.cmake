@@ -55,7 +55,7 @@ endif()
 
 # LeNet's published files, trained by the tool: bits on other numbers of workers, losses against NumPy.
 if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND ZLIB_FOUND)
-  set(bits 100)
+  set(bits 200)
   set(oracle 20)
   if(DMATH_SANITIZE)
     set(bits 20)
