@@ -247,7 +247,8 @@ DM_API DM_CHECKED dm_status dm_channel_sums_by(dm_session *session, int slices, 
  * gradients of ReLU(v + bias), where x is v + bias or the result. x, dy and dx: one shape, N x ... x C; db: C
  * elements, in any dims. beta 0 does not read db. Where dx has fewer bits than x or dy, the sum is that before
  * the rounding. Cost: dx and db in one pass; what dm_map and dm_channel_sums take reads dx once more. A slice's
- * sums take 8 C bytes. A view of x or dy of some channels of a wider array is read where it is. */
+ * sums take 8 C bytes. A view of some channels of a wider array is read or written where it is (dx: if all of
+ * its rows begin at 16 bytes). */
 DM_API DM_CHECKED dm_status dm_relu_backward_sums(dm_session *session, int slices, dm_array x, dm_array dy,
                                                   dm_array dx, double beta, dm_array db);
 DM_API DM_CHECKED dm_status dm_relu_backward_sums_by(dm_session *session, int slices, dm_array x, dm_array dy,

@@ -51,7 +51,9 @@ static dm_status make_rates(dm_solver *s)
 static dm_status record(dm_solver *s, bool update, dm_program *out)
 {
     nn_net *net = s->net;
-    dm_status status = dm_program_begin(s->session);
+    dm_status status = nn_spares_end(net); /* of passes call by call */
+    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
+    status = status == DM_OK ? dm_program_begin(s->session) : status;
     if (status != DM_OK) {
         return status;
     }
