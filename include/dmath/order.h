@@ -40,8 +40,7 @@ DM_API DM_CHECKED dm_status dm_cumulative_logsumexp(dm_session *session, dm_arra
  * dm_argsort *block*: each worker sorts its part, rounds of small messages find where to cut the parts (two, and one
  * for each byte of an element, or two for each byte with more than 32 workers), and each element moves once to where
  * the sorted row has it, with its index, of 8 bytes, for dm_argsort; temporaries take some times the row, spread over
- * the workers, least where out is split in one block for each worker. Between dm_explain_begin and dm_explain_end, and
- * in programs, they never do that. */
+ * the workers. Between dm_explain_begin and dm_explain_end, and in programs, they never do that. */
 
 /* out = x with each row along dim in ascending order; descending != 0: the largest first. out: x's shape, any type,
  * converted as dm_copy converts; it may be x, or else may not overlap it. */

@@ -52,15 +52,14 @@ static inline bool dmi_sort_is_wide(const dmi_builder *b, int64_t n)
  * each shard in order for itself, come before v[k]. v has one dim and lies whole at each worker. */
 DM_CHECKED dm_status dmi_search_parts(dm_session *session, dm_array sorted, dm_array v, bool right,
                                       bool descending, dm_array out);
+/* out = the elements of x, or their indices, which lie beside them, where each shard of x is in order for
+ * itself, and worker i has rows[i * workers + j] elements that belong to worker j's shard of out. */
+DM_CHECKED dm_status dmi_merge(dm_session *session, bool descending, int dim, const int64_t *rows, int workers,
+                               dm_array x, dm_array indices, dm_array out);
 typedef struct dmi_sorting {
     int dim;
     bool descending, indices; /* indices: they are wanted, not the elements */
 } dmi_sorting;
-/* out = the elements of x, or their indices, which lie beside them, where each shard of x is in order for
- * itself, and worker i has rows[i * workers + j] elements that belong to worker j's shard of out. in_place: out
- * is x, or the indices. */
-DM_CHECKED dm_status dmi_merge(dm_session *session, const dmi_sorting *sort, bool in_place, const int64_t *rows,
-                               int workers, dm_array x, dm_array indices, dm_array out);
 /* values, indices (or DM_NO_ARRAY) = each worker's shard of x in order for itself, or (first) the first of it,
  * x split along dim in contiguous blocks among all workers: as many as the worker's shard of values has. */
 DM_CHECKED dm_status dmi_sort_parts(dm_session *session, const dmi_sorting *sort, bool first, dm_array x,

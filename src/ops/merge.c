@@ -3,16 +3,14 @@
 #include "ops/common_order.h"
 #include "plan/exchange.h"
 
-#include <string.h>
+enum { DIM, DESCENDING }; /* args.i; the tail: the table of rows */
 
-enum { DIM, DESCENDING, IN_PLACE }; /* args.i; the tail: the table of rows */
-
-dm_status dmi_merge(dm_session *session, const dmi_sorting *sort, bool in_place, const int64_t *rows,
-                    int workers, dm_array x, dm_array indices, dm_array out)
+dm_status dmi_merge(dm_session *session, bool descending, int dim, const int64_t *rows, int workers, dm_array x,
+                    dm_array indices, dm_array out)
 {
     int64_t bytes = (int64_t)workers * workers * (int64_t)sizeof *rows;
     dmi_call call = {.op = DMI_OP_merge,
-                     .args = {.i = {[DIM] = sort->dim, [DESCENDING] = sort->descending, [IN_PLACE] = in_place}},
+                     .args = {.i = {[DIM] = dim, [DESCENDING] = descending}},
                      .tail = rows,
                      .tail_bytes = bytes,
                      .tail_key = bytes};
@@ -72,10 +70,6 @@ dm_status dmi_merge_plan(dmi_builder *b, const dmi_call *call)
     bool indices = call->noperand == 3;
     dmi_value x = dmi_value_operand(call, 0), out = dmi_value_operand(call, call->noperand - 1);
     int work = exchange(b, call, 0, ready), carried = indices ? exchange(b, call, 1, ready) : 0;
-    if (call->args.i[IN_PLACE]) { /* what out has must have gone first */
-        dmi_build_phase(b);
-        memset(ready, 0, sizeof ready);
-    }
     if (b->me >= b->profile->workers || b->failed) {
         return DM_OK;
     }

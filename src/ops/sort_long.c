@@ -3,8 +3,8 @@
  * Each worker sorts its own part of a row. Then the master finds, for each boundary between the shards of the
  * result, the element that stands there: digit by digit of its key, by asking all workers how many of their
  * elements come before each key that it may be. So it knows to the element what each worker has for each other
- * one, and a merge moves just that. Where out is split as the parts are, these lie in it. Equal elements go in
- * the order of the workers, and so in the order of their indices. */
+ * one, and a merge moves just that. Equal elements go in the order of the workers, and so in the order of their
+ * indices. */
 #include "ops/common_order.h"
 #include "ops/messages.h"
 
@@ -26,40 +26,10 @@ typedef struct long_row {
     int64_t *cut;  /* [(workers + 1) * workers]: where boundary j is in the part of worker w */
     int64_t *rows; /* [workers * workers] */
     void *probe;
-    bool in_place; /* what is wanted of the parts, and then of the row, lies in out */
     dm_array values, indices, probes, counts, whole;
 } long_row;
 
-/* Do the elements of a worker follow one another in memory? The row is split along dim alone. */
-static bool is_dense(const dmi_desc *row, int dim)
-{
-    bool dense = true;
-    for (int d = dim + 1; d < row->ndim; d++) {
-        dense = dense && row->layout->shape[d] == 1;
-    }
-    return dense;
-}
-
-/* Is out split as the parts are, and of the type of what is wanted? Then no temporary is needed for that. */
-static dm_status find_in_place(long_row *r, dm_array out)
-{
-    dmi_session *s;
-    dmi_handle *a = NULL, *b = NULL;
-    dm_array *wanted = r->sort->indices ? &r->indices : &r->values;
-    dm_status status = dmi_enter(r->session, &s);
-    status = status == DM_OK ? dmi_handle_find(s, *wanted, "values", &a) : status;
-    status = status == DM_OK ? dmi_handle_find(s, out, "out", &b) : status;
-    if (status != DM_OK || b->desc.dtype != a->desc.dtype ||
-        !dmi_same_places(&a->desc, &b->desc, r->sort->dim) || !is_dense(&b->desc, r->sort->dim)) {
-        return status;
-    }
-    status = dmi_array_release(r->session, *wanted, status);
-    *wanted = out;
-    r->in_place = true;
-    return status;
-}
-
-static dm_status make_arrays(long_row *r, dm_array out)
+static dm_status make_arrays(long_row *r)
 {
     dm_layout split = dm_layout_split(r->session, r->sort->dim), rows = dm_layout_rows(r->session),
               everywhere = dm_layout_replicated(r->session);
@@ -68,7 +38,6 @@ static dm_status make_arrays(long_row *r, dm_array out)
     if (status == DM_OK && r->sort->indices) {
         status = dm_array_create(r->session, DM_I64, r->ndim, r->shape, &split, &r->indices);
     }
-    status = status == DM_OK ? find_in_place(r, out) : status;
     status =
         status == DM_OK ? dm_array_create(r->session, r->dtype, 1, &r->keys, &everywhere, &r->probes) : status;
     return status == DM_OK ? dm_array_create(r->session, DM_I64, 2, table, &rows, &r->counts) : status;
@@ -159,20 +128,28 @@ static dm_status find_cuts(long_row *r)
     return DM_OK;
 }
 
-/* Through a temporary where out is not split as the merged row comes. */
+/* The merged row is `out` where that is split as it comes. */
 static dm_status merge_row(long_row *r, dm_array out)
 {
-    const dm_dtype dtype = r->sort->indices ? DM_I64 : r->dtype;
+    dmi_session *s;
+    dmi_handle *a = NULL, *b = NULL;
     dm_array to = out;
-    dm_status status = DM_OK;
-    if (!r->in_place) {
+    dm_dtype dtype = r->sort->indices ? DM_I64 : r->dtype;
+    dm_status status = dmi_enter(r->session, &s);
+    status = status == DM_OK ? dmi_handle_find(s, r->values, "values", &a) : status;
+    status = status == DM_OK ? dmi_handle_find(s, out, "out", &b) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    bool there = b->desc.dtype == dtype && dmi_same_places(&a->desc, &b->desc, r->sort->dim);
+    if (!there) {
         status = dm_array_like(r->session, r->values, dtype, &r->whole);
         to = r->whole;
     }
-    status = status == DM_OK
-                 ? dmi_merge(r->session, r->sort, r->in_place, r->rows, r->workers, r->values, r->indices, to)
-                 : status;
-    return status == DM_OK && !r->in_place ? dm_copy(r->session, r->whole, out) : status;
+    status = status == DM_OK ? dmi_merge(r->session, r->sort->descending, r->sort->dim, r->rows, r->workers,
+                                         r->values, r->indices, to)
+                             : status;
+    return status == DM_OK && !there ? dm_copy(r->session, r->whole, out) : status;
 }
 
 static dm_status sort_row(long_row *r, dm_array x, dm_array out)
@@ -189,14 +166,14 @@ static dm_status sort_row(long_row *r, dm_array x, dm_array out)
         r->count = memory + workers;
         r->cut = r->count + 2 * workers * r->keys;
         r->rows = r->cut + (workers + 1) * workers;
-        status = make_arrays(r, out);
+        status = make_arrays(r);
     }
     status = status == DM_OK ? dmi_sort_parts(r->session, r->sort, false, x, r->values, r->indices) : status;
     status = status == DM_OK ? find_cuts(r) : status;
     status = status == DM_OK ? merge_row(r, out) : status;
     dm_array made[] = {r->values, r->indices, r->probes, r->counts, r->whole};
     for (int i = 0; i < DMI_COUNT(made); i++) {
-        status = made[i].id && made[i].id != out.id ? dmi_array_release(r->session, made[i], status) : status;
+        status = made[i].id ? dmi_array_release(r->session, made[i], status) : status;
     }
     free(memory);
     free(r->probe);

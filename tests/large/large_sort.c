@@ -154,10 +154,11 @@ static bool check_places(dm_session *s, const kind *k, dm_array x, const tally *
     return fine;
 }
 
-/* The keys, what comes to each worker, and buffers for sorting: two, or one for keys of one byte. */
-static int64_t bytes_needed(const kind *k, int64_t n)
+/* The keys, sorted parts of them and what comes to each worker, and buffers for sorting: two, or one for keys
+ * of one byte. One worker needs no parts. */
+static int64_t bytes_needed(const kind *k, int64_t n, int workers)
 {
-    return n * k->bytes * (k->bytes == 1 ? 3 : 4) + SPARE;
+    return n * k->bytes * ((workers > 1 ? 3 : 1) + (k->bytes == 1 ? 1 : 2)) + SPARE;
 }
 
 static bool enough_memory(int64_t bytes)
@@ -225,13 +226,15 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: large_sort [keys [u8|i8|bool|f8e5m2|bf16|f32 [descending [seconds]]]]\n");
         return 2;
     }
-    if (!enough_memory(bytes_needed(k, n))) {
-        printf("skipped: %" PRId64 " keys of %s need %" PRId64 " GiB of free memory\n", n, k->name,
-               bytes_needed(k, n) >> 30);
-        return 77;
-    }
     alarm((unsigned)seconds);
     DM_CHECK(dm_init(NULL, &s));
+    const int64_t bytes = bytes_needed(k, n, dm_workers(s));
+    if (!enough_memory(bytes)) {
+        printf("skipped: %" PRId64 " keys of %s need %" PRId64 " GiB of free memory\n", n, k->name,
+               bytes >> 30);
+        DM_CHECK(dm_finalize(s, NULL));
+        return 77;
+    }
     bool fine = run(s, k, n, argc > 3 && strcmp(argv[3], "0") != 0);
     DM_CHECK(dm_finalize(s, NULL));
     printf("%s\n", fine ? "all is as it must be" : "FAILED");
