@@ -39,13 +39,13 @@ extern "C" {
 DM_REDUCE_MAP(DM_REDUCE_1)
 #undef DM_REDUCE_1
 
-/* dm_accumulate_<name>(session, x, dims, ndims, out): out = the reduction over dims of x and of what out has: out times
- * the product, the smaller of out and the smallest (NaN where one is NaN), out or any, out and all, out plus the count.
- * dm_sum does so by its beta. Where x has no elements along dims, out stays. Shapes, layouts and blocking: as above.
- * Types: out's is one that the type of the result holds: of prod f64, c128, i64 or u64 (u64 of unsigned x), of min and
- * max x's own or a narrower one (f32 of f16, bf16 and 8-bit floats, i32 of integers of up to 16 bits), of any and all
- * bool, of count_nonzero integers but u64. Errors: as above, DM_ERR_DTYPE (another out). Cost: as above, and out is read
- * once. */
+/* dm_accumulate_<name>(session, x, dims, ndims, out): out = the reduction over dims of x and of what out has:
+ * out times the product, the smaller of out and the smallest (NaN where one is NaN), out or any, out and all,
+ * out plus the count. dm_sum does so by its beta. Where x has no elements along dims, out stays. Shapes,
+ * layouts and blocking: as above. Types: out's is one that the type of the result holds: of prod f64, i64 or
+ * u64 (u64 of unsigned x), of complex x c64 or c128, of min and max x's own or a narrower one (f32 of f16, bf16
+ * and 8-bit floats, i32 of integers of up to 16 bits), of any and all bool, of count_nonzero integers but u64.
+ * Errors: as above, DM_ERR_DTYPE (another out). Cost: as above, and out is read once. */
 #define DM_ACCUMULATE_MAP(X) X(prod) X(min) X(max) X(any) X(all) X(count_nonzero)
 #define DM_ACCUMULATE_1(name)                                                                                          \
     DM_API DM_CHECKED dm_status dm_accumulate_##name(dm_session *session, dm_array x, const int *dims, int ndims,      \

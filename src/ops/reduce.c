@@ -118,6 +118,11 @@ static dm_status check_types(const dmi_call *call, dm_dtype x, dm_dtype out)
     if (call->args.i[DMI_REDUCE_ACCUMULATES]) {
         const dm_dtype result = dmi_acc_result(acc);
         assert(dmi_acc_accumulates(acc));
+        if (dmi_dtype_is_complex(out) != dmi_dtype_is_complex(result)) {
+            return dmi_fail(DM_ERR_DTYPE, "%s: out has dtype %s; the result, %s, is taken by %s",
+                            dmi_call_name(call), dmi_dtype_name(out), dmi_dtype_name(result),
+                            dmi_dtype_is_complex(result) ? "a complex array" : "a real one");
+        }
         if (dmi_dtype_promote(out, result) != result) {
             return dmi_fail(DM_ERR_DTYPE,
                             "%s: out has dtype %s, which %s, the type of the result, does not hold",

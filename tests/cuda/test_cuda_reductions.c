@@ -25,7 +25,7 @@ static void run(const dmi_backend *on, dmi_queue *q, const dmi_reduce *d, int64_
     }
     dmi_run_acc_add(on, q, &add, acc[1], acc[0]);
     dmi_run_acc_store(on, q, &store, 0.25, acc[0], 0, out);
-    if (dmi_acc_accumulates(kind) &&
+    if (dmi_acc_accumulates(kind) && !dmi_dtype_is_complex(dmi_acc_result(kind)) &&
         dmi_dtype_promote(out_dtype, dmi_acc_result(kind)) == dmi_acc_result(kind)) {
         dmi_run_acc_store(on, q, &store, 0.25, acc[0], 1, out);
     }

@@ -202,14 +202,31 @@ static void onto_errors_case(dmt_case *c)
     DMT_OK(c, dm_array_create(c->session, DM_U64, 1, &n, NULL, &u));
     DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &n, NULL, &wide));
     DMT_OK(c, dm_array_create(c->session, DM_F32, 1, &n, NULL, &real));
+    const dm_c128 factors[4][2] = {{{1, 1}, {2, -1}}, {{0, 1}, {0, 1}}, {{2, 0}, {3, 0}}, {{1, -1}, {1, -1}}};
+    const dm_c128 had[4] = {{3, 0}, {0, 2}, {1, 1}, {1, 0}}, want[4] = {{9, 3}, {0, -2}, {6, 6}, {0, -2}};
+    dm_c128 got[4];
+    dm_array z, product;
+    DMT_OK(c, dm_array_create(c->session, DM_C128, 2, (int64_t[]){4, 2}, NULL, &z));
+    DMT_OK(c, dm_array_create(c->session, DM_C128, 1, &n, NULL, &product));
+    DMT_OK(c, dm_array_write(c->session, z, NULL, NULL, factors, 0));
+    DMT_OK(c, dm_array_write(c->session, product, NULL, NULL, had, 0));
+    DMT_OK(c, dm_accumulate_prod(c->session, z, &dim, 1, product));
+    DMT_OK(c, dm_array_read(c->session, product, NULL, NULL, got, 0));
+    for (int i = 0; i < 4; i++) {
+        if (got[i].re != want[i].re || got[i].im != want[i].im) {
+            dmt_fail(c, "complex product %d is %g%+gi", i, got[i].re, got[i].im);
+        }
+    }
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_prod(c->session, z, &dim, 1, wide));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_prod(c->session, x, &dim, 1, product));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_max(c->session, x, &dim, 1, wide));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_count_nonzero(c->session, x, &dim, 1, u));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_accumulate_any(c->session, x, &dim, 1, real));
     DMT_REFUSED(c, DM_ERR_SHAPE, dm_accumulate_min(c->session, x, NULL, 0, real));
     DMT_OK(c, dm_array_view(c->session, x, (int64_t[]){0, 2}, (int64_t[]){4, 1}, &part));
     DMT_REFUSED(c, DM_ERR_OVERLAP, dm_accumulate_prod(c->session, x, &dim, 1, part));
-    dm_array made[] = {part, x, u, wide, real};
-    for (int i = 0; i < 5; i++) {
+    dm_array made[] = {part, x, u, wide, real, z, product};
+    for (int i = 0; i < 7; i++) {
         DMT_OK(c, dm_array_destroy(c->session, made[i]));
     }
 }
