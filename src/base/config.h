@@ -121,7 +121,9 @@
 enum dmi_config_device { DMI_DEVICE_AUTO, DMI_DEVICE_CPU, DMI_DEVICE_CUDA, DMI_DEVICE_EMULATED };
 enum dmi_config_bind { DMI_BIND_AUTO, DMI_BIND_NONE, DMI_BIND_CORES };
 enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI_INDEX_LIST, DMI_INDEX_LEND };
-enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS };
+/* LOADED is no value of the option. A queue has it while kernels behind an exchange are put into it: what is
+ * loaded is used, and nothing is compiled or loaded, which could wait for a device that waits for this one. */
+enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS, DMI_COMPILE_LOADED };
 enum dmi_config_program_order { DMI_PROGRAM_AUTO, DMI_PROGRAM_RECORDED, DMI_PROGRAM_CRITICAL };
 enum dmi_config_program_device { DMI_PROGRAM_DEVICE_OFF, DMI_PROGRAM_DEVICE_ON };
 enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };

@@ -378,8 +378,7 @@ static void take_step(maker *m, int at)
     uint32_t until[DMI_CHANNELS];
     bool waits = false;
     if (step->kind == DMI_STEP_EXPECT || (step->kind == DMI_STEP_PUSH && step->ordinal <= m->taken[channel])) {
-        return; /* it comes when it is needed; what its destination waits for is in front of it. Or it is sent
-                 */
+        return; /* an arrival comes when it is needed; this push was taken along */
     }
     memcpy(until, m->arrived, sizeof until);
     raise_until(until, step);
@@ -392,10 +391,8 @@ static void take_step(maker *m, int at)
         put(m, until);
     }
     if (step->kind == DMI_STEP_PUSH) {
-        if (step->ordinal > m->taken[channel]) {
-            m->push[m->pushes++] = step;
-            m->taken[channel]++;
-        }
+        m->push[m->pushes++] = step;
+        m->taken[channel]++;
         return;
     }
     dmi_step *copy = add_step(m, step, step->kind, step->nref);

@@ -12,6 +12,7 @@
  * all at once. Before, all workers tell that they have done whatever may wait for a device; from then on until
  * all have put it on their streams, they do nothing of that kind. */
 #include "kernels/cuda/exchange.h"
+#include "base/config.h"
 #include "exec/gpu/parts.h"
 
 #include <assert.h>

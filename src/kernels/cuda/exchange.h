@@ -31,9 +31,6 @@ typedef struct dmi_exchange_call {
     const uint32_t *give_up; /* in pinned memory: not 0: it waits for nothing any more */
     uint32_t *awaits;        /* in pinned memory: who is waited for + 1, after a while; 0: nobody */
 } dmi_exchange_call;
-/* A queue's `compile` while kernels behind an exchange are put into it: no elementwise program is compiled or
- * loaded, which could wait for a device that waits for this one. Those that are loaded are used. */
-enum { DMI_COMPILE_LOADED = 100 }; /* beside enum dmi_config_map_compile */
 void dmi_cuda_exchange(dmi_queue *q, const dmi_exchange_call *call);
 void dmi_cuda_launch_exchange(dmi_queue *q,
                               const dmi_exchange_call *call); /* on the queue's device, which is current */

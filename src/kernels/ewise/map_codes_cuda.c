@@ -1,7 +1,6 @@
 /* The compiled programs of this process: each is compiled once for a kind of GPU, and loaded once on every
  * device. */
 #include "base/config.h"
-#include "kernels/cuda/exchange.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/ewise/map_args.h"
 #include "kernels/ewise/map_code.h"

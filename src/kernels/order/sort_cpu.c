@@ -40,63 +40,15 @@ static void swap_buffers(keys *b)
 #define KEY uint8_t
 #define BITS 8
 #include "kernels/order/sort_keys_cpu.h"
-#define PLACE uint32_t
-#define PLACED(name) JOIN(name##_short_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#define PLACE uint64_t
-#define PLACED(name) JOIN(name##_wide_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#undef KEY
-#undef BITS
 #define KEY uint16_t
 #define BITS 16
 #include "kernels/order/sort_keys_cpu.h"
-#define PLACE uint32_t
-#define PLACED(name) JOIN(name##_short_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#define PLACE uint64_t
-#define PLACED(name) JOIN(name##_wide_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#undef KEY
-#undef BITS
 #define KEY uint32_t
 #define BITS 32
 #include "kernels/order/sort_keys_cpu.h"
-#define PLACE uint32_t
-#define PLACED(name) JOIN(name##_short_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#define PLACE uint64_t
-#define PLACED(name) JOIN(name##_wide_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#undef KEY
-#undef BITS
 #define KEY uint64_t
 #define BITS 64
 #include "kernels/order/sort_keys_cpu.h"
-#define PLACE uint32_t
-#define PLACED(name) JOIN(name##_short_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#define PLACE uint64_t
-#define PLACED(name) JOIN(name##_wide_, BITS)
-#include "kernels/order/sort_loops_cpu.h"
-#undef PLACE
-#undef PLACED
-#undef KEY
-#undef BITS
 
 typedef struct sort_row {
     void (*sort)(sort_job *job, const void *x, int64_t stride, bool *odd);

@@ -1,5 +1,5 @@
 /* Elements to keys and back. The file that includes this has defined KEY (an unsigned type), RAW (the same, for
- * the memory of elements of any type), BITS and NAME(x). */
+ * the memory of elements of any type), BITS, NAME(x) and JOIN(a, b). KEY and BITS end here. */
 
 /* Keys of n elements; *odd: some of them are zeros with a sign, or no numbers, of which the key does not say
  * all. */
@@ -78,3 +78,17 @@ static void NAME(decode)(const sort_job *job, bool odd, const void *x, int64_t s
         }
     }
 }
+
+/* The sorts, with places of either width. */
+#define PLACE uint32_t
+#define PLACED(name) JOIN(name##_short_, BITS)
+#include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#define PLACE uint64_t
+#define PLACED(name) JOIN(name##_wide_, BITS)
+#include "kernels/order/sort_loops_cpu.h"
+#undef PLACE
+#undef PLACED
+#undef KEY
+#undef BITS
