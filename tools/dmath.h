@@ -20,6 +20,8 @@ typedef struct tool_common {
     bool json, verbose;
 } tool_common;
 extern const struct argp tool_common_argp; /* child parser; its input is a tool_common */
+/* A setting of the subcommand's own, where neither the options nor the environment have it. */
+void tool_default_option(tool_common *common, const char *key, const char *value);
 
 /* The rank the launcher gave this process, 0 without one; and how many there are, 0 without one. */
 int tool_rank(void);

@@ -278,6 +278,23 @@ static bool add_option(tool_common *c, const char *key, const char *value)
     return snprintf(c->options + n, room, "%s%s%s%s", n ? "," : "", key, *key ? "=" : "", value) < (int)room;
 }
 
+void tool_default_option(tool_common *common, const char *key, const char *value)
+{
+    char variable[64] = "DMATH_";
+    size_t prefix = strlen(variable), n = strlen(key);
+    bool given = false;
+    for (size_t i = 0; i <= n && prefix + i < sizeof variable; i++) {
+        variable[prefix + i] = (char)toupper((unsigned char)key[i]);
+    }
+    for (const char *at = common->options; at && !given; at = strchr(at, ',')) {
+        at += *at == ',';
+        given = strncmp(at, key, n) == 0 && at[n] == '=';
+    }
+    if (!given && !getenv(variable)) {
+        (void)add_option(common, key, value); /* no room: as without it */
+    }
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
     tool_common *c = state->input;

@@ -343,6 +343,7 @@ int tool_train(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;
     }
+    tool_default_option(&o.common, "program_device", "auto"); /* nothing else here uses the GPUs */
     dm_status status = tool_open(&o.common, 0, &s);
     if (status != DM_OK) {
         return tool_close(s, status);

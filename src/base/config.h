@@ -45,9 +45,10 @@
          "order in which the calls of a program are planned: as recorded, or critical: some overtake others "  \
          "that have long transfers, where that is expected to gain much; auto: critical, but on GPUs as "      \
          "recorded")                                                                                           \
-    ENUM(program_device, "off", "off|on",                                                                      \
-         "on: programs of workers with GPUs in one process run on these alone, as one graph a worker, where "  \
-         "they can (small payloads between GPUs with direct access); no other session may use the GPUs")       \
+    ENUM(program_device, "off", "off|on|auto",                                                                 \
+         "on: programs of workers with GPUs of one host run on these alone, as one graph a worker, where "     \
+         "they can (small payloads between GPUs with direct access); no other session may use the GPUs; "      \
+         "auto: as on, and no warning where no program can; `dmath train' has auto unless told otherwise")     \
     ENUM(reduce_algorithm, "auto", "auto|direct|scatter",                                                      \
          "how sums reach all holders of a result: direct, or scatter (reduce-scatter and all-gather)")         \
     BYTES(reduce_chunk, "0", 0, INT64_MAX, "minimum chunk size of the algorithm scatter; 0: chosen")           \
@@ -125,7 +126,7 @@ enum dmi_config_index { DMI_INDEX_AUTO, DMI_INDEX_FETCH, DMI_INDEX_EXCHANGE, DMI
  * loaded is used, and nothing is compiled or loaded, which could wait for a device that waits for this one. */
 enum dmi_config_map_compile { DMI_COMPILE_AUTO, DMI_COMPILE_NEVER, DMI_COMPILE_ALWAYS, DMI_COMPILE_LOADED };
 enum dmi_config_program_order { DMI_PROGRAM_AUTO, DMI_PROGRAM_RECORDED, DMI_PROGRAM_CRITICAL };
-enum dmi_config_program_device { DMI_PROGRAM_DEVICE_OFF, DMI_PROGRAM_DEVICE_ON };
+enum dmi_config_program_device { DMI_PROGRAM_DEVICE_OFF, DMI_PROGRAM_DEVICE_ON, DMI_PROGRAM_DEVICE_AUTO };
 enum dmi_config_death { DMI_DEATH_JOB, DMI_DEATH_SESSION };
 enum dmi_config_transport {
     DMI_TRANSPORT_AUTO,

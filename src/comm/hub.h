@@ -79,6 +79,29 @@ typedef struct dmi_usage {
 } dmi_usage;
 enum dmi_usage_flops { DMI_FLOPS_F64, DMI_FLOPS_F32, DMI_FLOPS_TF32, DMI_FLOPS_HALF };
 
+/* What a worker with a GPU tells the others of its host about programs that run on their devices alone
+ * (exec/gpu/exchange.c). Each tells the others of number n + 1 only when all have told of n, so two of each are
+ * enough. */
+enum { DMI_MEETING_WORKERS = 16 };
+typedef struct dmi_vote {
+    bool yes;
+    void *base;     /* of its words and places, for workers of its process; */
+    int slab;       /* for others: in this slab, */
+    int64_t offset; /* so many bytes from its start */
+    int64_t half;   /* bytes from the places of even runs to those of odd ones */
+    struct {
+        uint32_t payloads;   /* of a run, from this worker */
+        int64_t flag, place; /* bytes from the base to the first */
+    } from[DMI_MEETING_WORKERS];
+} dmi_vote;
+typedef struct dmi_meeting {
+    atomic_uint_fast64_t votes, runs;     /* told so far */
+    atomic_uint_fast64_t ready, launched; /* sections that are prepared, and on the stream */
+    atomic_int give_up;                   /* its kernels are to wait for nothing any more */
+    dmi_vote vote[2];
+    uint64_t culprit[2]; /* of a run: the command that failed first; 0: none */
+} dmi_meeting;
+
 typedef struct dmi_port {
     dmi_bell bell;                                    /* its communication thread sleeps here */
     alignas(DMI_LINE) atomic_uint_fast64_t consumed;  /* bytes of the command ring it has read */
@@ -116,6 +139,7 @@ typedef struct dmi_port {
     unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu/gpu.h) */
     atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
     dmi_usage usage[DMI_USAGE_OPS];                    /* by op, with the option profile */
+    alignas(DMI_LINE) dmi_meeting meeting;
     alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [DMI_CHANNELS][endpoints], one for each sender */
 } dmi_port;
 

@@ -1,4 +1,5 @@
 /* GPUs of an MPI job: the GPU of each worker, and the pairs with direct access. */
+#include "launch/gpu_users.h"
 #include "launch/job.h"
 #include "launch/pairs.h"
 
@@ -63,6 +64,9 @@ dm_status dmi_job_choose_gpu(dmi_job *job, const int *machine)
         status = dmi_device_free(gpu, job->device_number, &memory);
         memory /= (here + gpus - 1) / gpus; /* of each, where they share one */
     }
+    int shares = worker && here > gpus, some_share = 0;
+    DMI_MPI(MPI_Allreduce(&shares, &some_share, 1, MPI_INT, MPI_MAX, job->ctl));
+    job->shares_gpus = some_share;
     DMI_MPI(MPI_Allreduce(&memory, &job->profile.device_bytes, 1, MPI_INT64_T, MPI_MIN, job->ctl));
     job->profile.device_bytes = some ? job->profile.device_bytes : 0;
     job->profile.gpu = some;
@@ -144,9 +148,12 @@ static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
     }
     job->profile.host_of = job->far_of;
     job->profile.pace_bytes = all && job->hosts == 1 ? dmi_profile_pace(&job->config, job->workers) : 0;
-    mine = job->me == job->workers || (e->fused && all && job->hosts == 1);
+    const bool near = all && job->hosts == 1;
+    mine = job->me == job->workers || (e->fused && near);
     DMI_MPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl));
     job->profile.gemm_fused = all;
+    job->profile.on_device =
+        dmi_gpu_alone(&job->config, job->workers, job->shares_gpus, near, job->me == job->workers);
     return DM_OK;
 }
 

@@ -36,6 +36,7 @@ typedef struct dmi_job {
     dmi_forward *forward;  /* commands to and from other hosts; NULL on one host */
     const dmi_device *device; /* of this worker; NULL: the CPU */
     int device_number;
+    bool shares_gpus;      /* some workers share one */
     int *far_of;           /* [endpoints] GPU workers with equal numbers push straight to each other */
     bool messages;         /* some pair of this process uses messages */
     bool gpu_messages;     /* GPUs with unequal far_of send messages from and to their memory; the same on all ranks */

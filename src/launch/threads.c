@@ -5,7 +5,6 @@
 #include "launch/launch.h"
 #include "launch/pairs.h"
 #include "launch/placements.h"
-#include "plan/on_device.h"
 #include "worker/worker.h"
 
 #include <pthread.h>
@@ -124,12 +123,6 @@ static void blas_return(void)
     pthread_mutex_unlock(&blas.lock);
 }
 
-/* Are programs to run on the devices alone? Then no other session may use the GPUs. */
-static bool uses_alone(const thread_launch *l)
-{
-    return l->config.program_device == DMI_PROGRAM_DEVICE_ON && l->workers > 1;
-}
-
 static void free_launch(thread_launch *l)
 {
     for (int w = 0; w < l->started; w++) {
@@ -144,7 +137,7 @@ static void free_launch(thread_launch *l)
         blas_return();
     }
     if (l->uses_gpus) {
-        dmi_gpu_users_remove(uses_alone(l));
+        dmi_gpu_users_remove(dmi_gpu_wants_alone(&l->config, l->workers));
     }
     dmi_hub_close(&l->hub);
     free(l->thread);
@@ -234,23 +227,6 @@ static dm_status part_workers(thread_launch *l)
     return l->host_of ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
 }
 
-/* May programs run on the devices alone? What waits on a device must not hold up what it waits for: so each
- * worker has a GPU of its own (adr/0050). */
-static bool wants_alone(const thread_launch *l)
-{
-    bool asked = uses_alone(l);
-    const char *why = !asked                               ? NULL
-                      : l->workers > l->device->count()    ? "workers share GPUs"
-                      : l->config.capture                  ? "capture=1 makes a graph of each step"
-                      : l->host_of                         ? "some GPUs have no direct access to others"
-                      : l->workers > DMI_ON_DEVICE_WORKERS ? "there are too many workers"
-                                                           : NULL;
-    if (why) {
-        dmi_log(DMI_LOG_WARN, "program_device=on, but %s: programs run as without it", why);
-    }
-    return asked && !why;
-}
-
 /* Ways from GPU to GPU, and what plans must know of them. */
 static dm_status connect_workers(thread_launch *l)
 {
@@ -272,7 +248,8 @@ static dm_status connect_workers(thread_launch *l)
     l->profile.host_of = l->host_of;
     l->profile.gemm_fused = fused && !l->host_of;
     l->profile.pace_bytes = l->host_of ? 0 : dmi_profile_pace(&l->config, l->workers);
-    l->profile.on_device = wants_alone(l);
+    l->profile.on_device =
+        dmi_gpu_alone(&l->config, l->workers, l->workers > l->device->count(), l->host_of == NULL, true);
     for (int w = 0; w < l->workers; w++) {
         dmi_profile *profile = &l->thread[w].worker.profile;
         profile->host_of = l->profile.host_of;
@@ -390,7 +367,7 @@ static dm_status choose_device(thread_launch *l)
                         l->workers, gpus);
     }
     l->device = gpus > 0 ? gpu : NULL;
-    status = gpus > 0 ? dmi_gpu_users_add(uses_alone(l)) : DM_OK;
+    status = gpus > 0 ? dmi_gpu_users_add(dmi_gpu_wants_alone(&l->config, l->workers)) : DM_OK;
     if (status != DM_OK) {
         return status;
     }

@@ -14,8 +14,8 @@ enum {
     DMI_EXCHANGE_MOST = 16,     /* payloads of a step */
     DMI_ON_DEVICE_WORKERS = 16, /* of a session with such plans */
     DMI_PLACE_ALIGN = 256,
-    DMI_ON_DEVICE_PAYLOAD = 4 << 20, /* most bytes of a payload: larger ones are better beside the kernels */
-    DMI_ON_DEVICE_PLACES = 64 << 20, /* most bytes that come to a worker in a run */
+    DMI_ON_DEVICE_PAYLOAD = 4 << 20,  /* most bytes of a payload: larger ones are better beside the kernels */
+    DMI_ON_DEVICE_PLACES = 256 << 20, /* most bytes that come to a worker in a run */
     DMI_ON_DEVICE_STEPS =
         1000 /* most steps between the first transfer and the last: all are on a stream at once */
 };

@@ -223,6 +223,9 @@ void dmi_worker_serve(dmi_worker *w)
     dmi_backoff backoff = {0};
     while (!w->stopping || !dmi_engine_idle(&w->engine) || (w->drained && !w->drained(w))) {
         if (atomic_load_explicit(&w->hub.ring->closed, memory_order_relaxed)) {
+            if (w->engine.config.device) { /* nothing comes any more that its kernels wait for */
+                w->engine.config.device->give_up(&w->engine);
+            }
             return;
         }
         if (look(w)) {

@@ -153,7 +153,7 @@ static bool same(const results *x, const results *y)
 
 static void test_bits(void **state)
 {
-    static const char *const ways[] = {",program_device=on", ",program_device=on,pool_debug=0",
+    static const char *const ways[] = {",program_device=on", ",program_device=auto,pool_debug=0",
                                        ",program_device=on,pool_debug=0,lanes=1",
                                        ",program_device=on,profile=/dev/null"};
     static results want, got;

@@ -275,13 +275,17 @@ def script(tool, examples, iterations):
     plain = {name: value for name, value in os.environ.items() if name not in ("DMATH_WORKERS", "DMATH_DEVICE")}
     plain |= {"TOOL": str(pathlib.Path(tool).resolve()), "DATA": str(data.resolve())}
     command = [pathlib.Path(examples) / "lenet/train.sh", "--max-iter", str(iterations)]
-    for settings, options, workers in (({"DMATH_DEVICE": "emulated", "DMATH_EMULATED_GPUS": "2"}, [], 2),
+    gpus = {"DMATH_DEVICE": "emulated", "DMATH_EMULATED_GPUS": "2", "DMATH_LOG": "info"}
+    for settings, options, workers in ((gpus, [], 2), (gpus, ["-O", "program_device=off"], 2), (gpus | {"DMATH_PROGRAM_DEVICE": "off"}, [], 2),
                                        ({"DMATH_DEVICE": "cpu"}, [], 4), ({"DMATH_DEVICE": "cpu"}, ["-w", "1"], 1),
                                        ({"DMATH_DEVICE": "cpu", "DMATH_WORKERS": "3"}, [], 3)):
         done = subprocess.run(command + options, env=plain | settings, capture_output=True, text=True)
         said = re.findall(r"Training on (\d+) worker", done.stdout + done.stderr)
         if done.returncode != 0 or said != [str(workers)] or "Optimization Done" not in done.stdout + done.stderr:
             sys.exit(f"{settings} {options}: status {done.returncode}, workers {said}, not {workers}\n{done.stdout}{done.stderr}")
+        alone, may = "on the devices alone: yes" in done.stderr, settings == gpus and not options
+        if alone != may:
+            sys.exit(f"{settings} {options}: the step runs on the devices alone: {alone}\n{done.stderr}")
 
 
 def main():

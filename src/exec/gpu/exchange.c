@@ -19,13 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Memory with the run's number, a word for each receiver with the last run that it has taken, the flags of what
+ * comes, and the places. */
 typedef struct places {
-    dmi_pool *pool;
+    dmi_engine *engine;
     dmi_allocation memory;
     uint32_t *run;
-    dmi_gpu_vote here, at[DMI_ON_DEVICE_WORKERS]; /* this worker's vote; those of the others, as far as they are
-                                                     for this one */
+    dmi_vote here, at[DMI_ON_DEVICE_WORKERS]; /* this worker's vote; those of the others, .. */
+    char *base[DMI_ON_DEVICE_WORKERS];        /* .. and where their memory is for this worker */
+    bool kept[DMI_ON_DEVICE_WORKERS];         /* it is another process's, and stays mapped */
 } places;
+
+_Static_assert((int)DMI_ON_DEVICE_WORKERS <= (int)DMI_MEETING_WORKERS, "a vote has room for all workers");
 
 /* --- memory --- */
 
@@ -37,14 +42,20 @@ static int64_t aligned(int64_t bytes)
 static void free_places(dmi_on_device *d)
 {
     places *p = d->state;
+    dmi_gpu *g = p ? p->engine->gpu : NULL;
+    for (int w = 0; p && g && g->peer && w < d->workers; w++) {
+        if (p->kept[w] && g->peer[w].slab_kept) {
+            g->peer[w].slab_kept[p->at[w].slab]--;
+        }
+    }
     if (p) {
-        (void)!dmi_pool_free(p->pool, &p->memory, NULL); /* the last run is done, at all workers */
+        (void)!dmi_pool_free(p->engine->config.pool, &p->memory,
+                             NULL); /* the last run is done, at all workers */
         free(p);
         d->state = NULL;
     }
 }
 
-/* Words first: the run's number, ends and flags. */
 static dm_status make_places(dmi_engine *e, dmi_on_device *d)
 {
     places *p = calloc(1, sizeof *p);
@@ -62,18 +73,18 @@ static dm_status make_places(dmi_engine *e, dmi_on_device *d)
         free(p);
         return status;
     }
-    p->pool = e->config.pool;
+    p->engine = e;
     d->state = p;
     d->free = free_places;
-    char *place = (char *)p->memory.base + begin;
     p->run = p->memory.base;
-    p->here = (dmi_gpu_vote){.yes = true, .ended = p->run + 1, .half = half};
-    uint32_t *flag = p->run + 1 + d->workers;
+    p->here = (dmi_vote){
+        .yes = true, .base = p->memory.base, .slab = p->memory.slab, .offset = p->memory.offset, .half = half};
+    int64_t flag = (1 + d->workers) * (int64_t)sizeof *p->run, place = begin;
     for (int w = 0; w < d->workers; w++) {
         p->here.from[w].payloads = d->from[w].payloads;
         p->here.from[w].flag = flag;
         p->here.from[w].place = place;
-        flag += d->from[w].payloads;
+        flag += d->from[w].payloads * (int64_t)sizeof *p->run;
         place += d->from[w].bytes;
     }
     const uint32_t first = 1;
@@ -81,45 +92,40 @@ static dm_status make_places(dmi_engine *e, dmi_on_device *d)
     return status == DM_OK ? dmi_cu_move(p->run, &first, sizeof first) : status;
 }
 
-/* --- agreement --- */
-
-dm_status dmi_gpu_meeting_create(dmi_engine *e)
+/* The word of a worker's memory with the last run whose payloads to `receiver` that worker has taken. */
+static uint32_t *ended(const char *base, int receiver)
 {
-    dmi_gpu_meeting *m = calloc(1, sizeof *m);
-    if (m) {
-        atomic_init(&m->references, 1);
-        m->words = dmi_cu_malloc_host(MEETING_WORDS * (int64_t)sizeof *m->words);
+    return (uint32_t *)(uintptr_t)base + 1 + receiver;
+}
+
+/* --- words and bells --- */
+
+dm_status dmi_gpu_words_create(dmi_engine *e)
+{
+    dmi_gpu_words *w = calloc(1, sizeof *w);
+    if (w) {
+        atomic_init(&w->references, 1);
+        w->word = dmi_cu_malloc_host(WORDS * (int64_t)sizeof *w->word);
     }
-    e->gpu->meeting = m;
-    if (!m || !m->words) {
+    e->gpu->words = w;
+    if (!w || !w->word) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the executor of GPU %d", e->gpu->device);
     }
-    memset(m->words, 0, MEETING_WORDS * sizeof *m->words);
+    memset(w->word, 0, WORDS * sizeof *w->word);
     return DM_OK;
 }
 
-void dmi_gpu_meeting_release(dmi_gpu_meeting *m)
+void dmi_gpu_words_release(dmi_gpu_words *w)
 {
-    if (m && atomic_fetch_sub(&m->references, 1) == 1) {
-        dmi_cu_release_host(m->words);
-        free(m);
+    if (w && atomic_fetch_sub(&w->references, 1) == 1) {
+        dmi_cu_release_host(w->word);
+        free(w);
     }
 }
 
-/* A worker's; NULL: it is of another process, or not connected. */
-static dmi_gpu_meeting *meeting_of(const dmi_engine *e, int worker)
+static dmi_meeting *meeting_of(const dmi_engine *e, int worker)
 {
-    return worker == e->config.me ? e->gpu->meeting : e->gpu->peer[worker].meeting;
-}
-
-void dmi_gpu_give_up(dmi_engine *e)
-{
-    for (int w = 0; e->gpu && w < e->config.endpoints - 1; w++) {
-        dmi_gpu_meeting *m = meeting_of(e, w);
-        if (m) {
-            __atomic_store_n(&m->words[WORD_GIVE_UP], 1, __ATOMIC_RELEASE);
-        }
-    }
+    return &dmi_hub_port(e->config.hub, worker)->meeting;
 }
 
 static void ring_all(dmi_engine *e)
@@ -131,10 +137,41 @@ static void ring_all(dmi_engine *e)
     }
 }
 
+static void let_go(dmi_gpu_words *w)
+{
+    if (w && w->word) {
+        __atomic_store_n(&w->word[WORD_GIVE_UP], 1, __ATOMIC_RELEASE);
+    }
+}
+
+/* Workers of this process are told at once, for their hosts may wait for their devices; those of others heed
+ * it. */
+void dmi_gpu_give_up(dmi_engine *e)
+{
+    if (!e->gpu) {
+        return;
+    }
+    let_go(e->gpu->words);
+    for (int w = 0; w < e->config.endpoints - 1; w++) {
+        let_go(e->gpu->peer ? e->gpu->peer[w].words : NULL);
+        atomic_store(&meeting_of(e, w)->give_up, 1);
+    }
+    ring_all(e);
+}
+
+void dmi_gpu_heed(dmi_engine *e)
+{
+    if (atomic_load_explicit(&e->port->meeting.give_up, memory_order_relaxed)) {
+        let_go(e->gpu->words);
+    }
+}
+
+/* --- agreement --- */
+
 /* Have all voted as often as this worker? A broken one does not vote any more. */
 static bool all_voted(dmi_engine *e)
 {
-    uint64_t votes = atomic_load(&e->gpu->meeting->votes);
+    uint64_t votes = atomic_load(&e->port->meeting.votes);
     bool all = true;
     for (int w = 0; w < e->config.endpoints - 1; w++) {
         if (atomic_load(&dmi_hub_port(e->config.hub, w)->broken)) {
@@ -145,33 +182,62 @@ static bool all_voted(dmi_engine *e)
     return all;
 }
 
+/* Gives this worker's vote and waits for the others'. Do all say yes? number: of the vote. */
+static bool all_say_yes(dmi_engine *e, const dmi_vote *mine, uint64_t *number)
+{
+    dmi_meeting *m = &e->port->meeting;
+    *number = atomic_load(&m->votes);
+    m->vote[*number % 2] = *mine;
+    atomic_store(&m->votes, *number + 1);
+    ring_all(e);
+    bool yes = dmi_engine_await(e, all_voted);
+    for (int w = 0; w < e->config.endpoints - 1 && yes; w++) {
+        const dmi_meeting *other = meeting_of(e, w);
+        yes = atomic_load(&other->votes) > *number && other->vote[*number % 2].yes;
+    }
+    return yes;
+}
+
 /* A receiver expects what this worker sends. */
-static bool fits(const dmi_engine *e, const dmi_on_device *d, int worker, const dmi_gpu_vote *vote)
+static bool fits(const dmi_engine *e, const dmi_on_device *d, int worker, const dmi_vote *vote)
 {
     return worker == e->config.me || vote->from[e->config.me].payloads == d->to[worker].payloads;
 }
 
-bool dmi_gpu_agree(dmi_engine *e, dmi_plan *plan)
+/* Where this worker reaches the memory of the others; false: not all of it. */
+static bool reach(dmi_engine *e, dmi_on_device *d, uint64_t number)
 {
-    dmi_gpu_meeting *m = e->gpu->meeting;
-    dmi_on_device *d = plan ? plan->on_device : NULL;
-    bool mine = d && make_places(e, d) == DM_OK, yes = true, fit = true;
-    uint64_t number = atomic_load(&m->votes);
-    m->vote[number % 2] = mine ? ((places *)d->state)->here : (dmi_gpu_vote){0};
-    atomic_store(&m->votes, number + 1);
-    ring_all(e);
-    bool over = !dmi_engine_await(e, all_voted);
-    for (int w = 0; w < e->config.endpoints - 1 && !over; w++) {
-        const dmi_gpu_meeting *other = meeting_of(e, w);
-        bool voted = atomic_load(&other->votes) > number;
-        yes = yes && voted && other->vote[number % 2].yes;
-        if (yes && mine) {
-            ((places *)d->state)->at[w] = other->vote[number % 2];
-            fit = fit && fits(e, d, w, &other->vote[number % 2]);
+    places *p = d->state;
+    for (int w = 0; w < e->config.endpoints - 1; w++) {
+        const dmi_vote *vote = &meeting_of(e, w)->vote[number % 2];
+        dmi_gpu_peer *peer = &e->gpu->peer[w];
+        p->at[w] = *vote;
+        p->base[w] = vote->base;
+        assert(fits(e, d, w, vote));
+        if (w != e->config.me && peer->slab) { /* of another process */
+            char *slab = dmi_gpu_map(e, w, vote->slab);
+            if (!slab) {
+                return false;
+            }
+            p->base[w] = slab + vote->offset;
+            p->kept[w] = true;
+            peer->slab_kept[vote->slab]++;
         }
     }
-    assert(fit || !yes);
-    return yes && mine && fit && !over;
+    return true;
+}
+
+bool dmi_gpu_agree(dmi_engine *e, dmi_plan *plan)
+{
+    static const dmi_vote no = {0};
+    dmi_on_device *d = plan ? plan->on_device : NULL;
+    bool mine = d && make_places(e, d) == DM_OK;
+    uint64_t number;
+    if (!all_say_yes(e, mine ? &((const places *)d->state)->here : &no, &number)) {
+        return false;
+    }
+    dmi_vote reached = {.yes = reach(e, d, number)};
+    return all_say_yes(e, &reached, &number);
 }
 
 /* --- the step --- */
@@ -181,17 +247,17 @@ static dmi_exchange_rows rows_of(const dmi_engine *e, const dmi_queued_step *w, 
     const dmi_exchange *x = w->step->desc;
     const dmi_exchange_part *part = &x->part[i];
     const places *p = w->inst->plan->on_device->state;
-    const dmi_gpu_vote *at = i < x->pushes ? &p->at[part->peer] : &p->here;
-    int from = i < x->pushes ? e->config.me : part->peer;
+    int at = i < x->pushes ? part->peer : e->config.me, from = i < x->pushes ? e->config.me : part->peer;
+    const dmi_vote *vote = &p->at[at];
     char *memory = failed ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[i]);
     return (dmi_exchange_rows){.here = memory ? memory + part->offset : NULL,
-                               .place = at->from[from].place + part->place,
-                               .half = at->half,
+                               .place = p->base[at] + vote->from[from].place + part->place,
+                               .half = vote->half,
                                .width = part->width,
                                .height = part->height,
                                .pitch = part->pitch,
-                               .flag = at->from[from].flag + part->number,
-                               .gate = part->first ? p->here.ended + part->peer : NULL,
+                               .flag = (uint32_t *)(void *)(p->base[at] + vote->from[from].flag) + part->number,
+                               .gate = part->first ? ended(p->base[e->config.me], part->peer) : NULL,
                                .peer = part->peer};
 }
 
@@ -208,15 +274,15 @@ dm_status dmi_gpu_put_exchange(dmi_engine *e, int lane, const dmi_queued_step *w
                               .arrivals = x->arrivals,
                               .last = x->last,
                               .run = p->run,
-                              .give_up = &e->gpu->meeting->words[WORD_GIVE_UP],
-                              .awaits = &e->gpu->meeting->words[WORD_AWAITS]};
+                              .give_up = &e->gpu->words->word[WORD_GIVE_UP],
+                              .awaits = &e->gpu->words->word[WORD_AWAITS]};
     bool failed = atomic_load(&w->inst->failed) != 0;
     for (int i = 0; i < x->pushes + x->arrivals; i++) {
         call.rows[i] = rows_of(e, w, i, failed);
     }
     for (int from = 0; from < d->workers && x->last; from++) {
         if (d->from[from].payloads > 0) {
-            call.ended[call.ends++] = p->at[from].ended + e->config.me;
+            call.ended[call.ends++] = ended(p->base[from], e->config.me);
         }
     }
     dmi_cuda_exchange(queue, &call);
@@ -231,8 +297,8 @@ static bool all_have(const dmi_engine *e, bool launched, uint64_t count)
 {
     bool all = true;
     for (int w = 0; w < e->config.endpoints - 1; w++) {
-        const dmi_gpu_meeting *m = meeting_of(e, w);
-        all = all && (!m || atomic_load(launched ? &m->launched : &m->ready) >= count ||
+        const dmi_meeting *m = meeting_of(e, w);
+        all = all && (atomic_load(launched ? &m->launched : &m->ready) >= count ||
                       atomic_load(&dmi_hub_port(e->config.hub, w)->broken));
     }
     return all;
@@ -240,7 +306,7 @@ static bool all_have(const dmi_engine *e, bool launched, uint64_t count)
 
 bool dmi_gpu_holds(const dmi_engine *e)
 {
-    const dmi_gpu_meeting *m = e->gpu->meeting;
+    const dmi_meeting *m = &e->port->meeting;
     uint64_t ready = atomic_load(&m->ready), launched = atomic_load(&m->launched);
     return ready > launched || (launched > 0 && !all_have(e, true, launched));
 }
@@ -278,7 +344,7 @@ static void launch_section(dmi_engine *e, int lane, uint64_t at, uint32_t length
 int dmi_gpu_issue_section(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end)
 {
     const dmi_on_device *d = w->inst->plan->on_device;
-    dmi_gpu_meeting *m = e->gpu->meeting;
+    dmi_meeting *m = &e->port->meeting;
     uint32_t length = d->last - d->first + 1;
     if (w->step->ordinal != d->first) { /* before it or behind it */
         return 0;
@@ -309,7 +375,7 @@ int dmi_gpu_issue_section(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t 
 
 bool dmi_gpu_run_ended(dmi_engine *e, dmi_queued_step *w)
 {
-    dmi_gpu_meeting *m = e->gpu->meeting;
+    dmi_meeting *m = &e->port->meeting;
     if (!((const dmi_exchange *)w->step->desc)->end) {
         return true;
     }
@@ -351,12 +417,11 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
 
 int dmi_gpu_exchange_awaits(dmi_engine *e)
 {
-    const dmi_gpu_meeting *m = e->gpu->meeting;
+    const dmi_meeting *m = &e->port->meeting;
     uint64_t runs = atomic_load(&m->runs);
-    int awaits = (int)__atomic_load_n(&m->words[WORD_AWAITS], __ATOMIC_RELAXED);
+    int awaits = (int)__atomic_load_n(&e->gpu->words->word[WORD_AWAITS], __ATOMIC_RELAXED);
     for (int w = 0; w < e->config.endpoints - 1 && awaits == 0; w++) {
-        const dmi_gpu_meeting *other = meeting_of(e, w);
-        awaits = other && atomic_load(&other->runs) < runs ? w + 1 : 0;
+        awaits = atomic_load(&meeting_of(e, w)->runs) < runs ? w + 1 : 0;
     }
     return awaits;
 }

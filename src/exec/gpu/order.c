@@ -180,6 +180,7 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
 {
     dmi_gpu *g = e->gpu;
     bool moved = false;
+    dmi_gpu_heed(e);
     for (int lane = 0; lane < e->lanes; lane++) {
         dmi_lane_events *m = &g->events[lane];
         if (dmi_lane_receives(lane)) {

@@ -54,34 +54,13 @@ typedef struct dmi_staging {
     char *memory; /* device memory of these buffers and of those of the other direction; the latter has NULL */
 } dmi_staging;
 
-/* What a worker says of a program that all may run on their devices alone, and where payloads of the others go.
- */
-typedef struct dmi_gpu_vote {
-    bool yes;
-    struct {
-        uint32_t payloads; /* of a run, from this worker */
-        uint32_t *flag;    /* [payloads] the number of the last run in which each has come */
-        char *place;       /* of even runs; those of odd runs are `half` further */
-    } from[DMI_ON_DEVICE_WORKERS];
-    uint32_t *ended; /* [workers] the last run whose payloads to that worker it has taken */
-    int64_t half;
-} dmi_gpu_vote;
-
-/* What workers of a process tell one another about such programs. Each tells the others of number n + 1 only
- * when all have told of n, so two of each are enough. */
-typedef struct dmi_gpu_meeting {
-    atomic_int references;            /* of its executor and those of the others: it outlives the executor */
-    atomic_uint_fast64_t votes, runs; /* told so far */
-    atomic_uint_fast64_t ready, launched; /* sections that are prepared, and on the stream */
-    dmi_gpu_vote vote[2];
-    uint64_t culprit[2]; /* of a run: the command that failed first; 0: none */
-    uint32_t *words;     /* [MEETING_WORDS] in pinned memory, which kernels read and write */
-} dmi_gpu_meeting;
-enum {
-    WORD_GIVE_UP,
-    WORD_AWAITS,
-    MEETING_WORDS
-}; /* not 0: nothing is waited for; the worker that is waited for + 1 */
+/* Words in pinned memory, which kernels of a worker read and write. */
+typedef struct dmi_gpu_words {
+    atomic_int
+        references; /* of its executor and those of the others of its process: it outlives the executor */
+    uint32_t *word; /* [WORDS] */
+} dmi_gpu_words;
+enum { WORD_GIVE_UP, WORD_AWAITS, WORDS }; /* not 0: nothing is waited for; the worker that is waited for + 1 */
 
 typedef struct dmi_gpu_peer {
     /* Its counters that this device raises, of channel 0; those of the next channel stand `endpoints` further on. NULL: this
@@ -90,7 +69,8 @@ typedef struct dmi_gpu_peer {
     void *counters;            /* their mapping, if it is another process's */
     void **slab;               /* [DMI_MAX_SLABS] mapped slabs of another process */
     unsigned *slab_serial;
-    struct dmi_gpu_meeting *meeting; /* of a worker of this process; NULL: of another, or not connected */
+    unsigned *slab_kept;  /* places of programs in them that this worker uses: they stay mapped */
+    dmi_gpu_words *words; /* of a worker of this process; NULL: of another, or not connected */
 } dmi_gpu_peer;
 
 struct dmi_gpu {
@@ -117,7 +97,7 @@ struct dmi_gpu {
     int rounds; /* since the device was looked at */
     bool capturing;
     bool launching;           /* a section */
-    dmi_gpu_meeting *meeting; /* this worker's */
+    dmi_gpu_words *words;     /* this worker's */
     struct dmi_gpu_time *time;
     dmi_cu_ranges *ranges; /* NULL: no profiler listens */
 };
@@ -144,8 +124,9 @@ DM_CHECKED dm_status dmi_gpu_work_end(dmi_engine *e, int stream, const dmi_queue
  * too. */
 dm_status dmi_gpu_push_payload(dmi_engine *e, const dmi_queued_step *w, void *to, bool *notified);
 /* --- exchange.c: programs that run on their devices alone */
-DM_CHECKED dm_status dmi_gpu_meeting_create(dmi_engine *e);
-void dmi_gpu_meeting_release(dmi_gpu_meeting *m); /* a reference; NULL is fine */
+DM_CHECKED dm_status dmi_gpu_words_create(dmi_engine *e);
+void dmi_gpu_words_release(dmi_gpu_words *w); /* a reference; NULL is fine */
+void dmi_gpu_heed(dmi_engine *e);             /* has another process told it to give up? */
 /* Puts an EXCHANGE on the lane's stream. Peers wait for it, so also where its command has failed: then without
  * payloads. */
 DM_CHECKED dm_status dmi_gpu_put_exchange(dmi_engine *e, int lane, const dmi_queued_step *w);

@@ -135,7 +135,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     status = status == DM_OK ? make_streams(e) : status;
     e->fused = status == DM_OK && dmi_cuda_fused_take(g->queue[DMI_LANE_COMPUTE]);
     status = status == DM_OK ? make_counters(e) : status;
-    status = status == DM_OK ? dmi_gpu_meeting_create(e) : status;
+    status = status == DM_OK ? dmi_gpu_words_create(e) : status;
     status = status == DM_OK ? make_staging(e) : status;
     status = status == DM_OK ? dmi_pool_create(&tables, &g->tables) : status;
     if (status == DM_OK && e->config.timeline) {
@@ -209,7 +209,7 @@ void dmi_gpu_stop(dmi_engine *e)
     dmi_cu_release(g->arrived);
     dmi_cu_release(g->numbers);
     dmi_cu_release_host(g->status);
-    dmi_gpu_meeting_release(g->meeting);
+    dmi_gpu_words_release(g->words);
     free(g->peer);
     dmi_pool_destroy(g->tables);
     dmi_cu_ranges_destroy(g->ranges);
@@ -228,8 +228,10 @@ static dm_status connect_process(dmi_engine *e, int number)
     memcpy(handle.bytes, port->counter_handle, sizeof handle.bytes);
     p->slab = calloc(DMI_MAX_SLABS, sizeof *p->slab);
     p->slab_serial = calloc(DMI_MAX_SLABS, sizeof *p->slab_serial);
-    dm_status status = p->slab && p->slab_serial ? dmi_cu_open(&handle, &p->counters)
-                                                 : dmi_fail(DM_ERR_NOMEM, "no memory for a peer");
+    p->slab_kept = calloc(DMI_MAX_SLABS, sizeof *p->slab_kept);
+    dm_status status = p->slab && p->slab_serial && p->slab_kept
+                           ? dmi_cu_open(&handle, &p->counters)
+                           : dmi_fail(DM_ERR_NOMEM, "no memory for a peer");
     if (status == DM_OK) {
         uint32_t *counters = p->counters;
         p->arrived = counters + e->config.me;
@@ -254,9 +256,9 @@ dm_status dmi_gpu_connect(dmi_engine *e, int number, dmi_engine *peer)
     if (status == DM_OK) {
         g->peer[number].arrived = peer->gpu->arrived + e->config.me;
         g->peer[number].freed = peer->gpu->freed + e->config.me;
-        dmi_gpu_meeting_release(g->peer[number].meeting);
-        g->peer[number].meeting = peer->gpu->meeting;
-        atomic_fetch_add(&peer->gpu->meeting->references, 1);
+        dmi_gpu_words_release(g->peer[number].words);
+        g->peer[number].words = peer->gpu->words;
+        atomic_fetch_add(&peer->gpu->words->references, 1);
     }
     return status;
 }
@@ -271,28 +273,36 @@ static void unmap(dmi_engine *e, int peer, int slab)
     }
 }
 
-void dmi_gpu_unmap(dmi_engine *e)
+static void unmap_all(dmi_engine *e, bool kept)
 {
     for (int i = 0; e->gpu->peer && i < e->config.endpoints; i++) {
         for (int j = 0; e->gpu->peer[i].slab && j < DMI_MAX_SLABS; j++) {
-            unmap(e, i, j);
+            if (kept || e->gpu->peer[i].slab_kept[j] == 0) {
+                unmap(e, i, j);
+            }
         }
     }
+}
+
+void dmi_gpu_unmap(dmi_engine *e)
+{
+    unmap_all(e, false);
 }
 
 void dmi_gpu_disconnect(dmi_engine *e)
 {
     if (e->gpu) {
-        dmi_gpu_unmap(e);
+        unmap_all(e, true);
     }
     for (int i = 0; e->gpu && e->gpu->peer && i < e->config.endpoints; i++) {
         dmi_gpu_peer *p = &e->gpu->peer[i];
         if (p->counters) {
             dmi_cu_close(p->counters);
         }
-        dmi_gpu_meeting_release(p->meeting);
+        dmi_gpu_words_release(p->words);
         free(p->slab);
         free(p->slab_serial);
+        free(p->slab_kept);
         memset(p, 0, sizeof *p);
     }
 }
