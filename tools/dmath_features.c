@@ -432,12 +432,15 @@ static dm_status classify(dm_net *net, const features_options *o)
 {
     classifier c = {0};
     labels *names = calloc(1, sizeof *names);
-    dm_status status = names ? find_ends(net, o, &c) : dm_error_set(DM_ERR_NOMEM, "no memory");
+    dm_status status = names ? find_ends(net, o, &c) : dm_error_no_memory("names", sizeof *names);
     status = status == DM_OK && o->labels ? read_labels(o->labels, names) : status;
     if (status == DM_OK) {
         c.in = malloc((size_t)(c.shape[0] * c.image) * sizeof *c.in);
         c.out = malloc((size_t)(c.shape[0] * c.classes) * sizeof *c.out);
-        status = c.in && c.out ? DM_OK : dm_error_set(DM_ERR_NOMEM, "no memory");
+        status = c.in && c.out
+                     ? DM_OK
+                     : dm_error_no_memory("images and scores",
+                                          (size_t)(c.shape[0] * (c.image + c.classes)) * sizeof *c.in);
     }
     for (int i = 0; status == DM_OK && i < o->image_count; i += (int)c.shape[0]) {
         status = classify_batch(net, o, &c, names, i);

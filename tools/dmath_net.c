@@ -177,7 +177,7 @@ static dm_status time_json(dm_net *net, int64_t passes)
     double *forward = calloc(1, bytes), *backward = calloc(1, bytes);
     tool_table t = {.json = true, .command = "time"};
     dm_status status = forward && backward ? dm_net_measure(net, (int)passes, forward, backward)
-                                           : dm_error_set(DM_ERR_NOMEM, "no memory");
+                                           : dm_error_no_memory("the times of layers", 2 * bytes);
     for (int i = 0; status == DM_OK && i < dm_net_layers(net); i++) {
         dm_layer_info info = {.size = sizeof info};
         status = dm_net_layer(net, i, &info);

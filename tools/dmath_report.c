@@ -94,8 +94,9 @@ static dm_status put_times(FILE *to, dm_net *net)
     int n = dm_net_layers(net);
     double *forward = calloc((size_t)n + 1, sizeof *forward),
            *backward = calloc((size_t)n + 1, sizeof *backward), most = 1e-9;
-    dm_status status = forward && backward ? dm_net_measure(net, 3, forward, backward)
-                                           : dm_error_set(DM_ERR_NOMEM, "no memory");
+    dm_status status = forward && backward
+                           ? dm_net_measure(net, 3, forward, backward)
+                           : dm_error_no_memory("the times of layers", 2 * ((size_t)n + 1) * sizeof *forward);
     for (int i = 0; i < n && status == DM_OK; i++) {
         most = fmax(most, forward[i] + backward[i]);
     }
@@ -174,7 +175,8 @@ static dm_status read_answers(dm_net *net, const char *scores, const char *label
                               answer *out, int64_t *count)
 {
     float *x = malloc((size_t)(n * classes) * sizeof *x), *y = malloc((size_t)n * sizeof *y);
-    dm_status status = x && y ? DM_OK : dm_error_set(DM_ERR_NOMEM, "no memory");
+    dm_status status =
+        x && y ? DM_OK : dm_error_no_memory("the elements of two blobs", (size_t)(n * classes + n) * sizeof *x);
     for (int b = 0; status == DM_OK && b < BATCHES; b++) {
         status = dm_net_forward(net, NULL);
         status = status == DM_OK ? dm_net_read(net, scores, x) : status;
@@ -316,8 +318,9 @@ static dm_status put_confusion(FILE *to, dm_net *net)
         return DM_OK;
     }
     answer *answers = malloc((size_t)(shape[0] * BATCHES) * sizeof *answers);
-    status = answers ? read_answers(net, scores, labels, shape[0], classes, answers, &count)
-                     : dm_error_set(DM_ERR_NOMEM, "no memory");
+    status = answers
+                 ? read_answers(net, scores, labels, shape[0], classes, answers, &count)
+                 : dm_error_no_memory("the answers of a net", (size_t)(shape[0] * BATCHES) * sizeof *answers);
     status = status == DM_OK ? put_answers(to, answers, count, classes) : status;
     free(answers);
     return status;
@@ -394,8 +397,8 @@ static dm_status put_filters(FILE *to, dm_net *net)
     }
     int64_t each = shape[1] * shape[2] * shape[3];
     float *w = malloc((size_t)(shape[0] * each) * sizeof *w);
-    status =
-        w ? dm_net_param_read(net, info.name, 0, &ndim, shape, w) : dm_error_set(DM_ERR_NOMEM, "no memory");
+    status = w ? dm_net_param_read(net, info.name, 0, &ndim, shape, w)
+               : dm_error_no_memory("the elements of a parameter", (size_t)(shape[0] * each) * sizeof *w);
     if (status == DM_OK) {
         fputs("<h2>Filters of ", to);
         put_escaped(to, info.name);

@@ -105,6 +105,9 @@ DM_API const char *dm_error_message(void);
 __attribute__((format(printf, 2, 3)))
 #endif
 DM_API dm_status dm_error_set(dm_status status, const char *format, ...);
+/* DM_ERR_NOMEM, for such a library, when an allocation of so many bytes has failed: "no memory for WHAT", then
+ * the bytes that were asked for, the host's that are free, and this process's. */
+DM_API dm_status dm_error_no_memory(const char *what, size_t bytes);
 /* "0.1.0" of the library that is running (the header's is DM_VERSION_*). */
 DM_API const char *dm_version(void);
 /* Bytes of one element, and the type's name ("f32"); 0 and "?" for an unknown code. */

@@ -1,4 +1,4 @@
-/* Whole files, and the text of a failure of memory. */
+/* Whole files. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -7,11 +7,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-dm_status nn_no_memory(void)
-{
-    return dm_error_set(DM_ERR_NOMEM, "no memory");
-}
 
 dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *length)
 {
@@ -30,7 +25,7 @@ dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *len
     }
     data = malloc((size_t)about.st_size + 1);
     if (!data) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("the bytes of a file", (size_t)about.st_size + 1);
         goto out;
     }
     size_t n = fread(data, 1, (size_t)about.st_size, f);
@@ -56,7 +51,7 @@ dm_status nn_file_write(const char *path, const void *bytes, size_t length)
     size_t n = strlen(path) + 32;
     char *partial = malloc(n);
     if (!partial) {
-        return nn_no_memory();
+        return dm_error_no_memory("a path", n);
     }
     snprintf(partial, n, "%s.partial-%ld", path, (long)getpid());
     FILE *f = fopen(partial, "wb");

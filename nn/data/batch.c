@@ -149,7 +149,7 @@ static dm_status pack(const void *state, nn_pack *out)
         nn_pack_int(out, numbers[i]);
     }
     nn_transform_pack(&b->transform, !b->bytes, out); /* of bytes, workers take the mean off later */
-    return out->failed ? nn_no_memory() : DM_OK;
+    return out->missed ? dm_error_no_memory("the settings of a data layer", out->missed) : DM_OK;
 }
 
 /* Is it what the program's process has found under this name? A record of it must be readable too: a list may
@@ -181,7 +181,8 @@ static dm_status unpack(nn_unpack *in, batch *b)
     nn_origin *o = &b->origin;
     o->path = nn_unpack_text(in);
     o->list.folder = nn_unpack_text(in);
-    b->where = strdup(nn_unpack_text(in));
+    const char *where = nn_unpack_text(in);
+    b->where = strdup(where);
     const char *folder = nn_unpack_text(in);
     o->listed = nn_unpack_int(in) != 0;
     o->backend = (nn_backend)nn_unpack_int(in);
@@ -202,7 +203,8 @@ static dm_status unpack(nn_unpack *in, batch *b)
     b->seed = (uint64_t)nn_unpack_int(in);
     b->store_bytes = nn_unpack_int(in);
     b->store_folder = nn_unpack_int(in) ? folder : NULL;
-    dm_status status = b->where ? nn_transform_unpack(in, &b->transform) : nn_no_memory();
+    dm_status status =
+        b->where ? nn_transform_unpack(in, &b->transform) : dm_error_no_memory("a text", strlen(where) + 1);
     if (status == DM_OK && in->failed) {
         status = dm_error_set(DM_ERR_FORMAT, "the settings of a data layer are not whole");
     }
@@ -217,7 +219,7 @@ static dm_status unpack(nn_unpack *in, batch *b)
 static dm_status open_packed(nn_unpack *in, void **out)
 {
     batch *b = calloc(1, sizeof *b);
-    dm_status status = b ? unpack(in, b) : nn_no_memory();
+    dm_status status = b ? unpack(in, b) : dm_error_no_memory("a data layer", sizeof *b);
     if (status == DM_OK) {
         *out = b;
     } else if (b) {
@@ -271,7 +273,7 @@ static dm_status note_where(const nn_layer *layer, batch *b)
     if (nn_layer_fail(layer, "transform_param", DM_ERR_SHAPE, "%s", "") != DM_OK) {
         b->where = strdup(dm_error_message());
     }
-    return b->where ? DM_OK : nn_no_memory();
+    return b->where ? DM_OK : dm_error_no_memory("a text", strlen(dm_error_message()) + 1);
 }
 
 dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **out)
@@ -279,7 +281,7 @@ dm_status nn_batch_open(nn_layer *layer, const nn_batch_setup *setup, nn_feed **
     batch *b = calloc(1, sizeof *b);
     if (!b) {
         nn_source_close(setup->source);
-        return nn_no_memory();
+        return dm_error_no_memory("a data layer", sizeof *b);
     }
     b->origin = setup->origin;
     b->source = setup->source;

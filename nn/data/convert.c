@@ -93,11 +93,11 @@ static dm_status names_in(const char *folder, char ***out, int64_t *count)
         if (n == room) {
             room = room ? 2 * room : 64;
             char **more = realloc(all, (size_t)room * sizeof *all);
-            status = more ? DM_OK : nn_no_memory();
+            status = more ? DM_OK : dm_error_no_memory("a list of names", (size_t)room * sizeof *all);
             all = more ? more : all;
         }
         if (status == DM_OK && !(all[n] = strdup(e->d_name))) {
-            status = nn_no_memory();
+            status = dm_error_no_memory("a name", strlen(e->d_name) + 1);
         }
         n += status == DM_OK;
     }
@@ -245,7 +245,9 @@ dm_status nn_convert_rows(const dm_data_options *o, nn_sink *sink, int64_t *coun
     status = status == DM_OK ? source->type->read(source, 0, &first) : status;
     if (status == DM_OK) {
         bytes = malloc((size_t)(first.channels * first.height * first.width) + 1);
-        status = bytes ? put_rows(source, bytes, NULL, count, &left) : nn_no_memory();
+        status =
+            bytes ? put_rows(source, bytes, NULL, count, &left)
+                  : dm_error_no_memory("a record", (size_t)(first.channels * first.height * first.width) + 1);
     }
     status = status == DM_OK ? put_rows(source, left ? NULL : bytes, sink, count, &left) : status;
     free(bytes);
@@ -319,7 +321,8 @@ dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
         }
         char *path = strdup(o->database);
         late_sink late = {{&type, path}, NULL, o->leveldb != 0};
-        dm_status status = path ? nn_sink_close(&late.sink, all[i].convert(o, &late.sink, &n)) : nn_no_memory();
+        dm_status status = path ? nn_sink_close(&late.sink, all[i].convert(o, &late.sink, &n))
+                                : dm_error_no_memory("a path", strlen(o->database) + 1);
         free(path);
         *count = status == DM_OK ? n : *count;
         return status;

@@ -68,7 +68,7 @@ dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, n
     if (!f) {
         nn_images_close(images);
         type->close(state);
-        return nn_no_memory();
+        return dm_error_no_memory("the batches of a data layer", sizeof *f);
     }
     f->layer = layer;
     f->type = type;

@@ -66,7 +66,7 @@ static dm_status new_file(const char *path, bool create, nn_hdf5 **out)
         if (f) {
             free_file(f);
         }
-        return nn_no_memory();
+        return dm_error_no_memory("an HDF5 file", sizeof *f + strlen(path) + 1 + (create ? room : 0));
     }
     if (create) {
         snprintf(f->partial, room, "%s.partial-%ld", path, (long)getpid());

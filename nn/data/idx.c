@@ -93,7 +93,7 @@ dm_status nn_idx_read(const char *path, nn_idx *out)
     }
     dm_status status = read_header(f, path, &idx, &count);
     if (status == DM_OK && !(idx.bytes = malloc((size_t)count + 1))) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("the elements of a file", (size_t)count + 1);
     }
     if (status == DM_OK &&
         read_stream(f, idx.bytes, count + 1) != count) { /* a byte more: the file must end there */

@@ -14,7 +14,7 @@ dm_status nn_image_room(int64_t channels, int64_t height, int64_t width, nn_imag
         return dm_error_set(DM_ERR_FORMAT, "has a size of %lld x %lld", (long long)height, (long long)width);
     }
     *out = (nn_image){channels, height, width, malloc((size_t)(channels * height * width))};
-    return out->bytes ? DM_OK : nn_no_memory();
+    return out->bytes ? DM_OK : dm_error_no_memory("an image", (size_t)(channels * height * width));
 }
 
 /* Planes out of pixels; one of gray where three are not wanted, three equal ones where one is too few. */
@@ -107,7 +107,7 @@ dm_status nn_image_cut(const nn_image *image, int64_t top, int64_t left, int64_t
     }
     tap *down = make_taps(rows, height), *right = make_taps(cols, width);
     if (!down || !right) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("the weights of a resized image", (size_t)(height + width) * sizeof(tap));
         goto out;
     }
     for (int64_t c = 0; c < image->channels; c++) {

@@ -14,7 +14,7 @@ dm_status nn_images_open(const nn_transform *transform, int64_t size, const int6
 {
     nn_images *m = calloc(1, sizeof *m);
     if (!m) {
-        return nn_no_memory();
+        return dm_error_no_memory("the arrays of images", sizeof *m);
     }
     m->transform = transform;
     m->size = size;

@@ -68,14 +68,14 @@ static dm_status add_key(level_source *s, const char *bytes, size_t length)
         int64_t room = s->room ? 2 * s->room : 1024;
         record_key *keys = realloc(s->keys, (size_t)room * sizeof *keys);
         if (!keys) {
-            return nn_no_memory();
+            return dm_error_no_memory("the keys of a database", (size_t)room * sizeof *keys);
         }
         s->keys = keys;
         s->room = room;
     }
     record_key k = {malloc(length + 1), length};
     if (!k.bytes) {
-        return nn_no_memory();
+        return dm_error_no_memory("a key of a database", length + 1);
     }
     memcpy(k.bytes, bytes, length);
     s->keys[s->source.count++] = k;
@@ -109,7 +109,7 @@ dm_status nn_leveldb_open(const char *path, nn_source **out)
     level_source *s = calloc(1, sizeof *s);
     if (!s || !(s->source.path = strdup(path))) {
         free(s);
-        return nn_no_memory();
+        return dm_error_no_memory("a database", sizeof *s + strlen(path) + 1);
     }
     s->source.type = &type;
     s->options = leveldb_options_create();
@@ -161,7 +161,7 @@ dm_status nn_leveldb_create(const char *path, nn_sink **out)
     level_sink *s = calloc(1, sizeof *s);
     if (!s || !(s->sink.path = strdup(path))) {
         free(s);
-        return nn_no_memory();
+        return dm_error_no_memory("a database", sizeof *s + strlen(path) + 1);
     }
     s->sink.type = &type;
     s->options = leveldb_options_create();

@@ -40,7 +40,7 @@ dm_status nn_lines_read(const char *path, char **text, char ***lines, int64_t *c
     char **all = malloc((n + 1) * sizeof *all);
     if (!all) {
         free(bytes);
-        return nn_no_memory();
+        return dm_error_no_memory("the lines of a file", (n + 1) * sizeof *all);
     }
     int64_t at = 0;
     for (char *line = bytes; line;) {
@@ -80,7 +80,7 @@ static dm_status read_image(nn_source *source, int64_t i, nn_record *out)
     size_t room = strlen(s->folder) + strlen(e->path) + 1;
     char *path = malloc(room);
     if (!path) {
-        return nn_no_memory();
+        return dm_error_no_memory("a path", room);
     }
     snprintf(path, room, "%s%s", s->folder, e->path);
     dm_status status = nn_image_read(path, source->colour, &image);
@@ -124,7 +124,8 @@ static dm_status read_list(list_source *s)
         return status;
     }
     s->entries = malloc((size_t)(count + 1) * sizeof *s->entries);
-    status = s->entries ? DM_OK : nn_no_memory();
+    status =
+        s->entries ? DM_OK : dm_error_no_memory("a list of images", (size_t)(count + 1) * sizeof *s->entries);
     for (int64_t i = 0; status == DM_OK && i < count; i++) {
         entry *e = &s->entries[s->source.count];
         if (!*lines[i]) {
@@ -149,7 +150,7 @@ dm_status nn_list_open(const char *path, const nn_list_setup *setup, nn_source *
     static const nn_source_type type = {read_image, close_list};
     list_source *s = calloc(1, sizeof *s);
     if (!s) {
-        return nn_no_memory();
+        return dm_error_no_memory("a list of images", sizeof *s);
     }
     s->source.type = &type;
     s->source.colour = setup->colour ? NN_COLOUR : NN_GRAY;
@@ -157,7 +158,9 @@ dm_status nn_list_open(const char *path, const nn_list_setup *setup, nn_source *
     s->width = setup->width;
     s->source.path = strdup(path);
     s->folder = strdup(setup->folder);
-    dm_status status = s->source.path && s->folder ? read_list(s) : nn_no_memory();
+    dm_status status = s->source.path && s->folder
+                           ? read_list(s)
+                           : dm_error_no_memory("paths", strlen(path) + strlen(setup->folder) + 2);
     if (status != DM_OK) {
         close_list(&s->source);
         return status;

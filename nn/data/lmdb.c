@@ -58,7 +58,7 @@ static dm_status check_length(const lmdb_source *s)
     struct stat file;
     char *path = malloc(strlen(s->source.path) + sizeof "/data.mdb");
     if (!path) {
-        return nn_no_memory();
+        return dm_error_no_memory("a path", strlen(s->source.path) + sizeof "/data.mdb");
     }
     sprintf(path, "%s/data.mdb", s->source.path);
     bool there = stat(path, &file) == 0;
@@ -91,7 +91,8 @@ static dm_status find_all(lmdb_source *s, MDB_dbi db)
     s->values = sane ? calloc(about.ms_entries + 1, sizeof *s->values) : NULL;
     if (!s->keys || !s->values) {
         mdb_cursor_close(cursor);
-        return nn_no_memory();
+        return dm_error_no_memory("the keys of a database",
+                                  (about.ms_entries + 1) * (sizeof *s->keys + sizeof *s->values));
     }
     while (n <= s->source.count && (code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
         if (n < s->source.count) {
@@ -120,7 +121,7 @@ dm_status nn_lmdb_open(const char *path, nn_source **out)
     lmdb_source *s = calloc(1, sizeof *s);
     if (!s || !(s->source.path = strdup(path))) {
         free(s);
-        return nn_no_memory();
+        return dm_error_no_memory("a database", sizeof *s + strlen(path) + 1);
     }
     s->source.type = &type;
     int code = mdb_env_create(&s->env);
@@ -202,7 +203,7 @@ dm_status nn_lmdb_create(const char *path, nn_sink **out)
     lmdb_sink *s = calloc(1, sizeof *s);
     if (!s || !(s->sink.path = strdup(path))) {
         free(s);
-        return nn_no_memory();
+        return dm_error_no_memory("a database", sizeof *s + strlen(path) + 1);
     }
     s->sink.type = &type;
     dm_status status = DM_OK;

@@ -5,14 +5,14 @@
 
 void nn_pack_bytes(nn_pack *p, const void *bytes, size_t count)
 {
-    if (!p->failed && p->room - p->length < count) {
+    if (!p->missed && p->room - p->length < count) {
         size_t room = 2 * p->room + count + 256;
         unsigned char *more = realloc(p->bytes, room);
-        p->failed = !more;
+        p->missed = more ? 0 : room;
         p->bytes = more ? more : p->bytes;
         p->room = more ? room : p->room;
     }
-    if (!p->failed && count > 0) {
+    if (!p->missed && count > 0) {
         memcpy(p->bytes + p->length, bytes, count);
         p->length += count;
     }

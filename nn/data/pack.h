@@ -9,7 +9,7 @@
 typedef struct nn_pack {
     unsigned char *bytes; /* free() */
     size_t length, room;
-    bool failed; /* no memory */
+    size_t missed; /* bytes that there was no memory for; 0: there was */
 } nn_pack;
 
 void nn_pack_bytes(nn_pack *pack, const void *bytes, size_t count);

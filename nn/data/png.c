@@ -74,7 +74,7 @@ dm_status nn_png_decode(const unsigned char *bytes, size_t length, nn_image *out
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info) {
         png_destroy_read_struct(&png, NULL, NULL);
-        return nn_no_memory();
+        return dm_error_no_memory("an image's reader", BUFSIZ);
     }
     png_set_read_fn(png, &r, take);
     if (setjmp(png_jmpbuf(png))) {

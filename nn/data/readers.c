@@ -398,7 +398,9 @@ static dm_status make_told(nn_readers *r)
     const int64_t shape[] = {r->workers, 1, 1, 1, (int64_t)sizeof(told)};
     const dm_layout rows = dm_layout_cyclic(r->session, 0, 1);
     r->all = calloc((size_t)r->workers, sizeof *r->all);
-    dm_status status = r->all ? dm_array_create(r->session, DM_U8, 5, shape, &rows, &r->told) : nn_no_memory();
+    dm_status status = r->all
+                           ? dm_array_create(r->session, DM_U8, 5, shape, &rows, &r->told)
+                           : dm_error_no_memory("what workers have read", (size_t)r->workers * sizeof *r->all);
     return status == DM_OK ? dm_fill(r->session, r->told, 0)
                            : status; /* what lacks the function leaves it so */
 }
@@ -465,7 +467,8 @@ static dm_status pack_settings(const nn_readers *r, const nn_feed_type *type, co
         nn_pack_int(out, rows->each[i]);
     }
     dm_status status = type->pack(state, out);
-    return status == DM_OK && out->failed ? nn_no_memory() : status;
+    return status == DM_OK && out->missed ? dm_error_no_memory("the settings of a data layer", out->missed)
+                                          : status;
 }
 
 /* Each worker opens the source. failed: what went wrong there, with its text in `why`; else DM_OK. */
@@ -517,7 +520,7 @@ dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const v
     why[0] = 0;
     nn_readers *r = calloc(1, sizeof *r);
     if (!r) {
-        return nn_no_memory();
+        return dm_error_no_memory("readers", sizeof *r);
     }
     r->session = session;
     r->workers = dm_workers(session);

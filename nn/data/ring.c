@@ -106,7 +106,8 @@ static dm_status make_page(const nn_rows *rows, nn_page *p)
             p->top[i] = p->top[i] ? p->top[i] : malloc(elements * sizeof(float) + 1);
         }
         if (images ? !p->windows || !p->places : !p->top[i]) {
-            return nn_no_memory();
+            return dm_error_no_memory("a batch", images ? elements + count * 3 * sizeof *p->places
+                                                        : elements * sizeof(float));
         }
     }
     return DM_OK;
@@ -154,7 +155,7 @@ dm_status nn_ring_open(const nn_feed_type *type, void *state, const nn_rows *row
 {
     nn_ring *r = calloc(1, sizeof *r);
     if (!r) {
-        return nn_no_memory();
+        return dm_error_no_memory("the batches of a data layer", sizeof *r);
     }
     r->type = type;
     r->state = state;

@@ -102,7 +102,7 @@ static dm_status read_row(nn_source *source, int64_t i, nn_record *out)
                    .width = f->ndim > 3 ? f->shape[3] : 1,
                    .copied = malloc((size_t)(s->each + 1) * sizeof *r.copied)};
     if (!r.copied) {
-        return nn_no_memory();
+        return dm_error_no_memory("a record", (size_t)(s->each + 1) * sizeof *r.copied);
     }
     dm_status status = nn_hdf5_read_row(f->file, DATA, f->ndim, f->shape, i - f->first, r.copied);
     status = status == DM_OK ? read_label(f, i - f->first, &r.label) : status;
@@ -120,12 +120,15 @@ dm_status nn_rows_open(const char *const *paths, int count, nn_source **out)
     static const nn_source_type type = {read_row, close_rows};
     rows_source *s = calloc(1, sizeof *s);
     if (!s) {
-        return nn_no_memory();
+        return dm_error_no_memory("a list of files", sizeof *s);
     }
     s->source.type = &type;
     s->source.path = strdup(paths[0]);
     s->files = calloc((size_t)count, sizeof *s->files);
-    dm_status status = s->source.path && s->files ? DM_OK : nn_no_memory();
+    dm_status status =
+        s->source.path && s->files
+            ? DM_OK
+            : dm_error_no_memory("a list of files", strlen(paths[0]) + 1 + (size_t)count * sizeof *s->files);
     for (int i = 0; status == DM_OK && i < count; i++) {
         s->count++;
         status = open_file(s, paths[i], &s->files[i]);
@@ -166,7 +169,10 @@ static dm_status make_room(rows_sink *s, const nn_record *r)
     s->room = BUFFER_BYTES / (s->each * (int64_t)sizeof *s->data) + 1;
     s->data = malloc((size_t)(s->room * s->each) * sizeof *s->data);
     s->labels = malloc((size_t)s->room * sizeof *s->labels);
-    return s->data && s->labels ? DM_OK : nn_no_memory();
+    return s->data && s->labels
+               ? DM_OK
+               : dm_error_no_memory("a buffer of rows", (size_t)(s->room * s->each) * sizeof *s->data +
+                                                            (size_t)s->room * sizeof *s->labels);
 }
 
 static dm_status put_row(rows_sink *s, const nn_record *r, const char *key)
@@ -224,7 +230,7 @@ dm_status nn_rows_create(const char *path, nn_sink **out)
     rows_sink *s = calloc(1, sizeof *s);
     if (!s || !(s->sink.path = strdup(path))) {
         free(s);
-        return nn_no_memory();
+        return dm_error_no_memory("a file of rows", sizeof *s + strlen(path) + 1);
     }
     s->sink.type = &type;
     dm_status status = nn_hdf5_create(path, &s->file);

@@ -88,7 +88,7 @@ static dm_status read_file(const store *s, const kept *k, int64_t i, nn_record *
     int64_t count = k->channels * k->height * k->width, done = 0;
     unsigned char *bytes = malloc((size_t)count + 1);
     if (!bytes) {
-        return nn_no_memory();
+        return dm_error_no_memory("a record", (size_t)count + 1);
     }
     while (done < count) {
         ssize_t n = pread(s->file, bytes + done, (size_t)(count - done), k->at + done);
@@ -154,7 +154,7 @@ static dm_status open_file(store *s, const char *folder)
     static const char name[] = "/dmath-images-XXXXXX";
     char *path = malloc(strlen(folder) + sizeof name);
     if (!path) {
-        return nn_no_memory();
+        return dm_error_no_memory("a path", strlen(folder) + sizeof name);
     }
     snprintf(path, strlen(folder) + sizeof name, "%s%s", folder, name);
     s->file = mkstemp(path);
@@ -172,7 +172,7 @@ dm_status nn_store_open(nn_source *inner, int64_t limit, const char *folder, nn_
     store *s = calloc(1, sizeof *s);
     if (!s) {
         nn_source_close(inner);
-        return nn_no_memory();
+        return dm_error_no_memory("a store of records", sizeof *s);
     }
     s->source = (nn_source){&type, inner->path, inner->count, inner->colour};
     s->inner = inner;
@@ -180,7 +180,9 @@ dm_status nn_store_open(nn_source *inner, int64_t limit, const char *folder, nn_
     s->file = -1;
     pthread_mutex_init(&s->lock, NULL);
     s->record = calloc((size_t)inner->count + 1, sizeof *s->record);
-    dm_status status = s->record ? DM_OK : nn_no_memory();
+    dm_status status =
+        s->record ? DM_OK
+                  : dm_error_no_memory("a store of records", ((size_t)inner->count + 1) * sizeof *s->record);
     status = status == DM_OK && folder ? open_file(s, folder) : status;
     if (status != DM_OK) {
         close_store(&s->source);

@@ -74,7 +74,9 @@ dm_status dm_data_mean(const char *database, const char *path, double means[DM_M
         if (status == DM_OK && !sums) {
             memcpy(shape, (int64_t[]){r.channels, r.height, r.width}, sizeof shape);
             sums = calloc((size_t)(r.channels * r.height * r.width), sizeof *sums);
-            status = sums ? DM_OK : nn_no_memory();
+            status = sums ? DM_OK
+                          : dm_error_no_memory("the mean of images",
+                                               (size_t)(r.channels * r.height * r.width) * sizeof *sums);
         }
         status = status == DM_OK ? add(sums, &r, shape, database, i) : status;
         nn_record_drop(&r);
@@ -124,7 +126,7 @@ dm_status dm_data_show(const char *database, int64_t first, int64_t records, cha
     FILE *to = status == DM_OK ? open_memstream(text, &length) : NULL;
     if (!to) {
         nn_source_close(source);
-        return status == DM_OK ? nn_no_memory() : status;
+        return status == DM_OK ? dm_error_no_memory("a text", BUFSIZ) : status;
     }
     for (int64_t i = 0; i < source->count; i++) {
         nn_record r = {0};
@@ -151,7 +153,7 @@ dm_status dm_data_show(const char *database, int64_t first, int64_t records, cha
     }
     fputc('\n', to);
     nn_source_close(source);
-    return fclose(to) == 0 ? DM_OK : nn_no_memory();
+    return fclose(to) == 0 ? DM_OK : dm_error_no_memory("a text", length);
 }
 
 dm_status dm_data_mean_read(const char *path, double means[DM_MAX_CHANNEL_MEANS], int64_t *channels)

@@ -33,7 +33,7 @@ dm_status nn_mean_read(const char *path, float **mean, int64_t n[3])
     if (!sane || !data || data->count != n[0] * n[1] * n[2]) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: is no image with as many elements as it says", path);
     } else if (!(*mean = malloc((size_t)data->count * sizeof(float)))) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("the mean of images", (size_t)data->count * sizeof(float));
     } else {
         memcpy(*mean, data->at.real32, (size_t)data->count * sizeof(float));
     }
@@ -45,7 +45,7 @@ static dm_status read_mean_values(nn_transform *t, const nn_message *m)
 {
     int64_t count = nn_count(m, "mean_value");
     if (!(t->mean = malloc((size_t)count * sizeof(float)))) {
-        return nn_no_memory();
+        return dm_error_no_memory("the means of channels", (size_t)count * sizeof(float));
     }
     for (int64_t i = 0; i < count; i++) {
         t->mean[i] = (float)nn_real_at(m, "mean_value", i);
@@ -115,7 +115,7 @@ dm_status nn_transform_unpack(nn_unpack *in, nn_transform *t)
     if (count > 0) {
         t->mean = malloc((size_t)count * sizeof *t->mean);
         if (!t->mean) {
-            return nn_no_memory();
+            return dm_error_no_memory("the mean of images", (size_t)count * sizeof *t->mean);
         }
         memcpy(t->mean, mean, (size_t)count * sizeof *t->mean);
     }

@@ -40,7 +40,7 @@ static dm_status add(nn_windows *w, int kind, nn_window window)
         size_t room = w->count[kind] ? 2 * (size_t)w->count[kind] : 1;
         nn_window *more = realloc(w->all[kind], room * sizeof *more);
         if (!more) {
-            return nn_no_memory();
+            return dm_error_no_memory("a list of windows", room * sizeof *more);
         }
         w->all[kind] = more;
     }
@@ -114,7 +114,10 @@ dm_status nn_windows_read(const char *path, double foreground, double background
     }
     out->image = malloc((size_t)(r.count + 1) * sizeof *out->image);
     out->line = malloc((size_t)(r.count + 1) * sizeof *out->line);
-    status = out->image && out->line ? DM_OK : nn_no_memory();
+    status = out->image && out->line
+                 ? DM_OK
+                 : dm_error_no_memory("a list of images",
+                                      (size_t)(r.count + 1) * (sizeof *out->image + sizeof *out->line));
     while (status == DM_OK && r.at < r.count) {
         if (*r.lines[r.at]) {
             status = read_image(&r, foreground, background, out);

@@ -52,7 +52,8 @@ static dm_status load(rows *r, int64_t k)
         int64_t n = r->count[k] * r->each[i];
         float *room = realloc(r->data[i], (size_t)(n + 1) * sizeof *room);
         r->data[i] = room ? room : r->data[i];
-        status = room ? nn_hdf5_read(f, r->name[i], n, room) : nn_no_memory();
+        status = room ? nn_hdf5_read(f, r->name[i], n, room)
+                      : dm_error_no_memory("the rows of a file", (size_t)(n + 1) * sizeof *room);
     }
     r->loaded = status == DM_OK ? k : -1;
     return nn_hdf5_close(f, status);
@@ -125,7 +126,7 @@ static dm_status pack(const void *state, nn_pack *out)
         nn_pack_text(out, r->paths[k]);
         nn_pack_int(out, r->count[k]);
     }
-    return out->failed ? nn_no_memory() : DM_OK;
+    return out->missed ? dm_error_no_memory("the settings of a data layer", out->missed) : DM_OK;
 }
 
 /* All files must be there. What is in them shows when they are read. */
@@ -145,7 +146,7 @@ static dm_status unpack(nn_unpack *in, rows *r)
     const size_t bytes = (size_t)(in->end - in->at);
     r->text = malloc(bytes + 1);
     if (!r->text) {
-        return nn_no_memory();
+        return dm_error_no_memory("the settings of a data layer", bytes + 1);
     }
     memcpy(r->text, in->at, bytes);
     nn_unpack own = {(unsigned char *)r->text, (unsigned char *)r->text + bytes, false};
@@ -163,7 +164,8 @@ static dm_status unpack(nn_unpack *in, rows *r)
     r->paths = calloc((size_t)r->files + 1, sizeof *r->paths);
     r->count = calloc((size_t)r->files + 1, sizeof *r->count);
     if (!r->paths || !r->count) {
-        return nn_no_memory();
+        return dm_error_no_memory("a list of files",
+                                  ((size_t)r->files + 1) * (sizeof *r->paths + sizeof *r->count));
     }
     for (int64_t k = 0; k < r->files; k++) {
         r->paths[k] = (char *)(uintptr_t)nn_unpack_text(&own);
@@ -178,7 +180,7 @@ static dm_status open_packed(nn_unpack *in, void **out)
 {
     rows *r = calloc(1, sizeof *r);
     if (!r) {
-        return nn_no_memory();
+        return dm_error_no_memory("a data layer", sizeof *r);
     }
     pthread_mutex_init(&r->lock, NULL);
     r->loaded = -1;
@@ -260,7 +262,7 @@ static dm_status open_rows(nn_layer *l, rows *r)
         status = dm_error_set(DM_ERR_FORMAT, "%s: lists no files", source);
     }
     if (status == DM_OK && !(r->count = calloc((size_t)r->files, sizeof *r->count))) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("a list of files", (size_t)r->files * sizeof *r->count);
     }
     for (int64_t k = 0; status == DM_OK && k < r->files; k++) {
         status = look_at(l, r, k);
@@ -285,7 +287,7 @@ dm_status nn_hdf5_data_setup(nn_layer *l)
     }
     rows *r = calloc(1, sizeof *r);
     if (!r) {
-        return nn_no_memory();
+        return dm_error_no_memory("a data layer", sizeof *r);
     }
     pthread_mutex_init(&r->lock, NULL);
     r->tops = l->tops;
@@ -337,7 +339,8 @@ dm_status nn_hdf5_output_forward(nn_layer *l)
     for (int i = 0; status == DM_OK && i < 2; i++) {
         const nn_blob *b = l->bottom[i];
         float *elements = malloc((size_t)b->count * sizeof *elements);
-        status = elements ? nn_blob_read(l->net, b, elements) : nn_no_memory();
+        status = elements ? nn_blob_read(l->net, b, elements)
+                          : dm_error_no_memory("the elements of a blob", (size_t)b->count * sizeof *elements);
         status = status == DM_OK ? nn_hdf5_append(l->u.state, names[i], b->ndim, b->shape, elements) : status;
         free(elements);
     }

@@ -51,7 +51,7 @@ static dm_status read_matrix(nn_layer *l)
             nn_layer_fail(l, "source", DM_ERR_SHAPE, "needs a matrix of %lld x %lld, which %s does not have",
                           (long long)n, (long long)n, path);
     } else if (!(turned = malloc((size_t)(n * n) * sizeof *turned))) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("a matrix", (size_t)(n * n) * sizeof *turned);
     }
     for (int64_t i = 0; status == DM_OK && i < n * n; i++) {
         turned[i % n * n + i / n] = data->at.real32[i];

@@ -54,7 +54,8 @@ static dm_status make(const nn_layer *l, int q, dm_array like, nn_part part, dm_
     dm_status status = dm_array_query(l->net->session, like, &info);
     int *map = status == DM_OK ? calloc((size_t)info.shape[0], sizeof *map) : NULL;
     if (!map) {
-        return status == DM_OK ? nn_no_memory() : status;
+        return status == DM_OK ? dm_error_no_memory("the layout of a part", (size_t)info.shape[0] * sizeof *map)
+                               : status;
     }
     info.shape[part.dim] = part.count;
     const dm_layout layout = layout_of(l, q, map, info.ndim, info.shape);
@@ -120,14 +121,15 @@ dm_status nn_ranges_prepare(nn_layer *l)
     const int64_t group = outputs / nn_split_groups(l);
     ranges *all = calloc(1, sizeof *all);
     if (!all) {
-        return nn_no_memory();
+        return dm_error_no_memory("the ranges of a layer", sizeof *all);
     }
     l->cut = all;
     *all = (ranges){.session = l->net->session, .count = deal.ranges, .columns = deal.holders};
     all->range = calloc((size_t)all->count, sizeof *all->range);
     all->column = calloc((size_t)all->columns, sizeof *all->column);
     if (!all->range || !all->column) {
-        return nn_no_memory();
+        return dm_error_no_memory("the ranges of a layer", (size_t)all->count * sizeof *all->range +
+                                                               (size_t)all->columns * sizeof *all->column);
     }
     dm_status status = DM_OK;
     for (int q = 0; status == DM_OK && q < all->columns; q++) {

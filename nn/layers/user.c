@@ -38,7 +38,8 @@ static dm_status setup(nn_layer *l)
     for (int i = 0; i < NN_COUNT(known); i++) {
         nn_use(l->own, known[i]);
     }
-    dm_status status = u ? failed(l, "setup", given(l)->setup(l, given(l)->context)) : nn_no_memory();
+    dm_status status = u ? failed(l, "setup", given(l)->setup(l, given(l)->context))
+                         : dm_error_no_memory("a layer", sizeof *u);
     for (int i = 0; status == DM_OK && i < l->tops; i++) {
         if (l->top[i]->count == 0) {
             status =
@@ -103,7 +104,7 @@ dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count)
     }
     net->types = calloc((size_t)count + 1, sizeof *net->types);
     if (!net->types) {
-        return nn_no_memory();
+        return dm_error_no_memory("types of layers", ((size_t)count + 1) * sizeof *net->types);
     }
     const char *from = (const char *)types;
     for (int i = 0; i < count; i++, from += types->size) { /* the caller's structures may have another size */

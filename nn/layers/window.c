@@ -38,7 +38,7 @@ static dm_status image_of(const sampler *s, int64_t image, nn_image *out)
     size_t room = strlen(s->folder) + strlen(s->windows.image[image]) + 1;
     char *path = malloc(room);
     if (!path) {
-        return nn_no_memory();
+        return dm_error_no_memory("a path", room);
     }
     snprintf(path, room, "%s%s", s->folder, s->windows.image[image]);
     dm_status status = nn_image_read(path, NN_COLOUR, out);
@@ -135,7 +135,7 @@ static dm_status pack(const void *state, nn_pack *out)
         nn_pack_int(out, numbers[i]);
     }
     nn_transform_pack(&s->transform, true, out);
-    return out->failed ? nn_no_memory() : DM_OK;
+    return out->missed ? dm_error_no_memory("the settings of a data layer", out->missed) : DM_OK;
 }
 
 /* The windows must be those that the program's process has found, and the first image be there. */
@@ -156,7 +156,7 @@ static dm_status unpack(nn_unpack *in, sampler *s)
     const size_t bytes = (size_t)(in->end - in->at);
     s->text = malloc(bytes + 1);
     if (!s->text) {
-        return nn_no_memory();
+        return dm_error_no_memory("the settings of a data layer", bytes + 1);
     }
     memcpy(s->text, in->at, bytes);
     nn_unpack own = {(unsigned char *)s->text, (unsigned char *)s->text + bytes, false};
@@ -187,7 +187,7 @@ static dm_status unpack(nn_unpack *in, sampler *s)
 static dm_status open_packed(nn_unpack *in, void **out)
 {
     sampler *s = calloc(1, sizeof *s);
-    dm_status status = s ? unpack(in, s) : nn_no_memory();
+    dm_status status = s ? unpack(in, s) : dm_error_no_memory("a data layer", sizeof *s);
     if (status == DM_OK) {
         *out = s;
     } else if (s) {
@@ -261,7 +261,7 @@ dm_status nn_window_setup(nn_layer *l)
 {
     nn_feed *feed = NULL;
     sampler *s = calloc(1, sizeof *s);
-    dm_status status = s ? open_sampler(l, s) : nn_no_memory();
+    dm_status status = s ? open_sampler(l, s) : dm_error_no_memory("a data layer", sizeof *s);
     if (status != DM_OK) {
         if (s) {
             close_sampler(s);

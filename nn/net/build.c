@@ -117,7 +117,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     int64_t count = status == DM_OK ? nn_count(root, "layer") : 0;
     net->layers = calloc((size_t)count + 1, sizeof *net->layers);
     if (!net->layers) {
-        return nn_no_memory();
+        return dm_error_no_memory("the layers of a net", ((size_t)count + 1) * sizeof *net->layers);
     }
     for (int64_t i = 0; status == DM_OK && i < count; i++) {
         net->layers[net->layer_count].index = net->layer_count;
@@ -159,7 +159,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     nn_net *net = calloc(1, sizeof *net);
     if (!net) {
         nn_document_free(document);
-        return nn_no_memory();
+        return dm_error_no_memory("a net", sizeof *net);
     }
     net->document = document;
     net->session = setup->session;

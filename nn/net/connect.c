@@ -19,13 +19,13 @@ static dm_status new_blob(nn_net *net, nn_layer *layer, const char *name, nn_blo
 {
     nn_blob **list = realloc(net->blobs, (size_t)(net->blob_count + 1) * sizeof *list);
     if (!list) {
-        return nn_no_memory();
+        return dm_error_no_memory("a list of blobs", (size_t)(net->blob_count + 1) * sizeof *list);
     }
     net->blobs = list;
     nn_blob *b = calloc(1, sizeof *b);
     if (!b || !(b->name = strdup(name))) {
         free(b);
-        return nn_no_memory();
+        return dm_error_no_memory("a blob", sizeof *b + strlen(name) + 1);
     }
     b->producer = layer;
     list[net->blob_count++] = b;
@@ -105,7 +105,8 @@ dm_status nn_connect(nn_net *net, nn_layer *l)
     l->top = calloc((size_t)l->tops + 1, sizeof(nn_blob *));
     l->down = calloc((size_t)l->bottoms + 1, sizeof(bool));
     if (!l->bottom || !l->top || !l->down) {
-        return nn_no_memory();
+        return dm_error_no_memory("the blobs of a layer",
+                                  ((size_t)l->bottoms + (size_t)l->tops + 2) * sizeof(nn_blob *));
     }
     dm_status status = check_count(l, "bottom", l->type->bottoms, l->bottoms);
     if (status == DM_OK) {
@@ -122,7 +123,7 @@ dm_status nn_find_outputs(nn_net *net)
 {
     net->output = calloc((size_t)net->blob_count + 1, sizeof(int));
     if (!net->output) {
-        return nn_no_memory();
+        return dm_error_no_memory("the outputs of a net", ((size_t)net->blob_count + 1) * sizeof(int));
     }
     for (int i = 0; i < net->blob_count; i++) {
         if (net->blobs[i]->reads) {

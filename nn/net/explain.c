@@ -43,7 +43,8 @@ static dm_status cost_of(const nn_net *net, dm_status (*of_net)(const nn_net *),
     char *text = NULL;
     int64_t *sent = calloc(MOST_WORKERS, sizeof *sent);
     *out = (cost){0};
-    dm_status status = sent ? dm_explain_begin(net->session) : nn_no_memory();
+    dm_status status = sent ? dm_explain_begin(net->session)
+                            : dm_error_no_memory("a plan's costs", MOST_WORKERS * sizeof *sent);
     if (status == DM_OK) {
         dm_status well = l ? function(l) : of_net(net);
         out->known = well == DM_OK;
@@ -343,7 +344,7 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
     int64_t sent = 0, memory[2] = {0, 0};
     FILE *to = open_memstream(text, &length);
     if (!to) {
-        return nn_no_memory();
+        return dm_error_no_memory("a text", BUFSIZ);
     }
     put_head(to, r);
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
@@ -381,7 +382,7 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
     status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
     status = status == DM_OK && net->step ? explain_step(to, net) : status;
     if (fclose(to) != 0 && status == DM_OK) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("a text", length);
     }
     return status;
 }

@@ -225,7 +225,7 @@ dm_status dm_net_draw(const char *path, char **text)
     FILE *to = open_memstream(text, &length);
     if (!to) {
         nn_document_free(d);
-        return nn_no_memory();
+        return dm_error_no_memory("a text", BUFSIZ);
     }
     fputs("digraph \"", to);
     put_quoted(to, nn_string(d->root, N, "name"));
@@ -235,5 +235,5 @@ dm_status dm_net_draw(const char *path, char **text)
     }
     fputs("}\n", to);
     nn_document_free(d);
-    return fclose(to) == 0 ? DM_OK : nn_no_memory();
+    return fclose(to) == 0 ? DM_OK : dm_error_no_memory("a text", length);
 }

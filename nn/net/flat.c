@@ -70,7 +70,8 @@ dm_status nn_flats_make(nn_net *net)
     dm_status status = DM_OK;
     net->flats = calloc((size_t)net->param_count + 1, sizeof *net->flats);
     if (!net->flats) {
-        return nn_no_memory();
+        return dm_error_no_memory("the places of parameters",
+                                  ((size_t)net->param_count + 1) * sizeof *net->flats);
     }
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];

@@ -30,7 +30,7 @@ static dm_status find_one(nn_net *net, int first)
     nn_layer *head = &net->layers[first], *last = head;
     nn_fused f = {.layer = calloc((size_t)(net->layer_count - first), sizeof(nn_layer *))};
     if (!f.layer) {
-        return nn_no_memory();
+        return dm_error_no_memory("a list of layers", (size_t)(net->layer_count - first) * sizeof *f.layer);
     }
     f.layer[f.count++] = head;
     f.outputs = head->top[0]->shape[1];
@@ -50,7 +50,7 @@ static dm_status find_one(nn_net *net, int first)
     nn_fused *all = net->fused[net->fused_count] = malloc(sizeof *all);
     if (!all) {
         free(f.layer);
-        return nn_no_memory();
+        return dm_error_no_memory("a list of layers", sizeof *all);
     }
     net->fused_count++;
     *all = f;
@@ -65,7 +65,7 @@ dm_status nn_fused_find(nn_net *net)
     dm_status status = DM_OK;
     net->fused = calloc((size_t)net->layer_count + 1, sizeof(nn_fused *));
     if (!net->fused) {
-        return nn_no_memory();
+        return dm_error_no_memory("a list of layers", ((size_t)net->layer_count + 1) * sizeof *net->fused);
     }
     for (int k = 0; status == DM_OK && k < net->layer_count; k++) {
         nn_layer *l = &net->layers[k];

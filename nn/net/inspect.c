@@ -48,7 +48,8 @@ dm_status nn_blob_read(const nn_net *net, const nn_blob *b, float *elements)
         return dm_read_as(net->session, b->data, elements);
     }
     float *lying = malloc((size_t)b->count * sizeof *lying);
-    dm_status status = lying ? dm_read_as(net->session, b->data, lying) : nn_no_memory();
+    dm_status status = lying ? dm_read_as(net->session, b->data, lying)
+                             : dm_error_no_memory("the elements of a blob", (size_t)b->count * sizeof *lying);
     if (status == DM_OK) {
         turn(b, true, lying, elements);
     }
@@ -78,7 +79,7 @@ dm_status dm_net_write(dm_net *net, const char *blob, const float *elements)
     }
     float *lying = malloc((size_t)b->count * sizeof *lying);
     if (!lying) {
-        return nn_no_memory();
+        return dm_error_no_memory("the elements of a blob", (size_t)b->count * sizeof *lying);
     }
     turn(b, false, elements, lying);
     dm_status status = dm_write_as(net->session, b->data, lying);

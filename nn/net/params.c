@@ -71,7 +71,8 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
         p = list ? calloc(1, sizeof *p) : NULL;
         if (!p || (*name && !(p->name = strdup(name)))) {
             free(p);
-            return nn_no_memory();
+            return dm_error_no_memory("a parameter", (size_t)(net->param_count + 1) * sizeof *list + sizeof *p +
+                                                         strlen(name) + 1);
         }
         list[net->param_count++] = p;
         p->owner = l;
@@ -121,7 +122,7 @@ static dm_status make_dealt_ranges(const nn_net *net, const nn_param *p, dm_dtyp
     const int64_t size = block[p->range_dim], count = (d.count + size - 1) / size;
     int *map = calloc((size_t)count, sizeof *map);
     if (!map) {
-        return nn_no_memory();
+        return dm_error_no_memory("the layout of a parameter", (size_t)count * sizeof *map);
     }
     /* At most as many blocks begin in a range as there are workers for it. */
     for (int64_t i = 0; i < count; i++) {

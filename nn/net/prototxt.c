@@ -20,7 +20,8 @@ dm_status dm_prototxt_create(const char *type, dm_prototxt **out)
                             N, S);
     }
     dm_prototxt *p = calloc(1, sizeof *p);
-    dm_status status = p ? nn_document_new(strcmp(type, N) == 0 ? N : S, type, &p->document) : nn_no_memory();
+    dm_status status = p ? nn_document_new(strcmp(type, N) == 0 ? N : S, type, &p->document)
+                         : dm_error_no_memory("a message", sizeof *p);
     if (status != DM_OK) {
         free(p);
         return status;

@@ -40,7 +40,8 @@ dm_status dm_net_show(const dm_net *net, char **text)
     int64_t elements = 0;
     FILE *to = net && text ? open_memstream(text, &length) : NULL;
     if (!to) {
-        return net && text ? nn_no_memory() : dm_error_set(DM_ERR_ARG, "dm_net_show: an argument is NULL");
+        return net && text ? dm_error_no_memory("a text", BUFSIZ)
+                           : dm_error_set(DM_ERR_ARG, "dm_net_show: an argument is NULL");
     }
     for (int i = 0; i < net->layer_count; i++) {
         show_layer(to, &net->layers[i]);
@@ -54,5 +55,5 @@ dm_status dm_net_show(const dm_net *net, char **text)
         fprintf(to, " %s", net->blobs[net->output[i]]->name);
     }
     fputc('\n', to);
-    return fclose(to) == 0 ? DM_OK : nn_no_memory();
+    return fclose(to) == 0 ? DM_OK : dm_error_no_memory("a text", length);
 }

@@ -111,7 +111,9 @@ static dm_status measure(dm_net *net, int passes, double *forward, double *backw
     const int count = net->layer_count;
     const size_t all = (size_t)count * (size_t)passes;
     double nothing = 0, *times = calloc(2 * all + (size_t)passes, sizeof *times);
-    dm_status status = times ? time_nothing(net->session, &nothing) : nn_no_memory();
+    dm_status status =
+        times ? time_nothing(net->session, &nothing)
+              : dm_error_no_memory("the times of passes", (2 * all + (size_t)passes) * sizeof *times);
     for (int i = -1; status == DM_OK && i < passes; i++) { /* the first is a warm-up */
         const int64_t at = (int64_t)(i < 0 ? 0 : i) * count;
         status = time_pass(net, times + at, times + all + at);
@@ -137,7 +139,8 @@ dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backw
 static dm_status measure_pass(nn_net *net, int passes, double *ms)
 {
     double *times = calloc((size_t)passes, sizeof *times);
-    dm_status status = times ? dm_sync(net->session) : nn_no_memory();
+    dm_status status = times ? dm_sync(net->session)
+                             : dm_error_no_memory("the times of passes", (size_t)passes * sizeof *times);
     for (int i = 0; status == DM_OK && i < passes; i++) {
         double start = now_ms();
         status = time_pass(net, NULL, NULL);
@@ -255,7 +258,7 @@ static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, c
     double sum_of[3] = {0, 0, 0};
     FILE *to = open_memstream(text, &length);
     if (!to) {
-        return nn_no_memory();
+        return dm_error_no_memory("a text", BUFSIZ);
     }
     fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, median of %d passes\n", "layer", "type",
             "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
@@ -286,14 +289,15 @@ static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, c
             "sum on these "
             "workers just now; part: of the time\n",
             r->flops * 1e-9, r->bytes / (1 << 20));
-    return fclose(to) == 0 ? DM_OK : nn_no_memory();
+    return fclose(to) == 0 ? DM_OK : dm_error_no_memory("a text", length);
 }
 
 static dm_status time_net(dm_net *net, int passes, char **text)
 {
     size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
     double *forward = malloc(bytes), *backward = malloc(bytes);
-    dm_status status = forward && backward ? measure(net, passes, forward, backward) : nn_no_memory();
+    dm_status status = forward && backward ? measure(net, passes, forward, backward)
+                                           : dm_error_no_memory("the times of layers", 2 * bytes);
     nn_rates r = {1, 1};
     double pass = 0;
     status = status == DM_OK ? measure_pass(net, passes, &pass) : status;

@@ -24,7 +24,7 @@ dm_status nn_param_read(const nn_net *net, const nn_param *p, dm_array from, flo
 {
     float *lying = p->order == NN_PLAIN ? out : malloc((size_t)p->count * sizeof *lying);
     if (!lying) {
-        return nn_no_memory();
+        return dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *lying);
     }
     dm_status status = dm_read(net->session, from, lying);
     if (lying != out) {
@@ -43,7 +43,7 @@ dm_status nn_param_write(const nn_net *net, const nn_param *p, dm_array to, cons
     }
     float *lying = malloc((size_t)p->count * sizeof *lying);
     if (!lying) {
-        return nn_no_memory();
+        return dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *lying);
     }
     turn(p, false, in, lying);
     dm_status status = dm_write(net->session, to, lying);
@@ -110,7 +110,7 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array t
     }
     float *rounded = malloc((size_t)p->count * sizeof *rounded);
     if (!rounded) {
-        return nn_no_memory();
+        return dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *rounded);
     }
     for (int64_t i = 0; i < p->count; i++) {
         rounded[i] = (float)data->at.real[i];

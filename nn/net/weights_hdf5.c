@@ -16,7 +16,9 @@ bool nn_is_hdf5(const char *path)
 dm_status nn_param_to_hdf5(const nn_net *net, const nn_param *p, dm_array from, nn_hdf5 *file, const char *name)
 {
     float *elements = malloc((size_t)p->count * sizeof *elements);
-    dm_status status = elements ? nn_param_read(net, p, from, elements) : nn_no_memory();
+    dm_status status =
+        elements ? nn_param_read(net, p, from, elements)
+                 : dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *elements);
     status = status == DM_OK ? nn_hdf5_write(file, name, p->ndim, p->shape, elements) : status;
     free(elements);
     return status;
@@ -32,7 +34,9 @@ dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *p, dm_array to, 
                             nn_hdf5_path(file), name, p->number, p->owner->name);
     }
     float *elements = status == DM_OK ? malloc((size_t)p->count * sizeof *elements) : NULL;
-    status = status == DM_OK && !elements ? nn_no_memory() : status;
+    status = status == DM_OK && !elements
+                 ? dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *elements)
+                 : status;
     status = status == DM_OK ? nn_hdf5_read(file, name, p->count, elements) : status;
     status = status == DM_OK ? nn_param_write(net, p, to, elements) : status;
     free(elements);

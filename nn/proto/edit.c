@@ -214,7 +214,8 @@ dm_status nn_edit_set(const nn_edit *edit, nn_message *message, const nn_given *
     }
     bool strings = given->text && (p.field->type == NN_STRING || p.field->type == NN_BYTES);
     char *copy = strings ? strdup(given->text) : NULL;
-    status = strings && !copy ? nn_no_memory() : nn_entry_grow(p.message, p.field, given->count, &e);
+    status = strings && !copy ? dm_error_no_memory("a string of a message", strlen(given->text) + 1)
+                              : nn_entry_grow(p.message, p.field, given->count, &e);
     if (status != DM_OK) {
         free(copy);
         return status;

@@ -38,7 +38,7 @@ dm_status nn_document_new(const char *type, const char *file, nn_document **out)
         free(d);
         free(name);
         free(root);
-        return nn_no_memory();
+        return dm_error_no_memory("a message", sizeof *d + strlen(file) + 1 + sizeof *root);
     }
     *root = (nn_message){.type = type, .file = name, .line = 1};
     *d = (nn_document){.root = root, .file = name};
@@ -59,7 +59,7 @@ dm_status nn_message_new(const nn_message *parent, const char *type, int line, n
 {
     nn_message *m = calloc(1, sizeof *m);
     if (!m) {
-        return nn_no_memory();
+        return dm_error_no_memory("a message", sizeof *m);
     }
     *m = (nn_message){.type = type, .file = parent->file, .line = line};
     *out = m;
@@ -97,7 +97,7 @@ dm_status nn_entry_grow(nn_message *message, const nn_field *field, int64_t more
     if (!e) {
         nn_entry *list = realloc(message->entries, (size_t)(message->count + 1) * sizeof *list);
         if (!list) {
-            return nn_no_memory();
+            return dm_error_no_memory("the fields of a message", (size_t)(message->count + 1) * sizeof *list);
         }
         message->entries = list;
         e = &list[message->count++];
@@ -107,7 +107,7 @@ dm_status nn_entry_grow(nn_message *message, const nn_field *field, int64_t more
         int64_t room = e->count + more > 2 * e->room ? e->count + more : 2 * e->room;
         void *data = realloc(e->at.data, (size_t)room * value_bytes(field->type));
         if (!data) {
-            return nn_no_memory();
+            return dm_error_no_memory("the values of a field", (size_t)room * value_bytes(field->type));
         }
         e->at.data = data;
         e->room = room;
@@ -130,7 +130,7 @@ static dm_status append(nn_entry *to, const nn_entry *from)
             nn_text text = from->at.text[i];
             char *bytes = malloc(text.length + 1);
             if (!bytes) {
-                return nn_no_memory();
+                return dm_error_no_memory("a string of a message", text.length + 1);
             }
             memcpy(bytes, text.bytes, text.length + 1);
             to->at.text[to->count] = (nn_text){bytes, text.length};
@@ -232,7 +232,7 @@ dm_status nn_set_text(nn_message *message, const char *field, const char *bytes,
     dm_status status = place(message, field, &e);
     char *copy = status == DM_OK ? malloc(length + 1) : NULL;
     if (status == DM_OK && !copy) {
-        status = nn_no_memory();
+        status = dm_error_no_memory("a string of a message", length + 1);
     }
     if (status == DM_OK) {
         memcpy(copy, bytes, length);

@@ -144,7 +144,7 @@ dm_status nn_scan_string(const nn_scan *s, char **bytes, size_t *length)
 {
     char *grown = realloc(*bytes, *length + s->length + 1);
     if (!grown) {
-        return nn_no_memory();
+        return dm_error_no_memory("a string of a message", *length + s->length + 1);
     }
     *bytes = grown;
     const char *end = s->text + s->length - 1;

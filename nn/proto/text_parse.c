@@ -293,7 +293,7 @@ dm_status nn_text_parse(const char *text, size_t length, const char *file, const
         newlocale(LC_ALL_MASK, "C", (locale_t)0); /* numbers have a point, whatever the program's locale */
     locale_t before = uselocale(plain);
     nn_scan s = {.file = d->file, .at = text, .end = text + length, .line = 1};
-    status = plain ? nn_scan_next(&s) : nn_no_memory();
+    status = plain ? nn_scan_next(&s) : dm_error_no_memory("a locale", BUFSIZ);
     if (status == DM_OK) {
         status = parse_fields(&s, d->root, 0);
     }

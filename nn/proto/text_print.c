@@ -108,7 +108,7 @@ dm_status nn_text_print(const nn_message *message, char **out)
             freelocale(plain);
         }
         free(text);
-        return nn_no_memory();
+        return dm_error_no_memory("a text", BUFSIZ);
     }
     locale_t before = uselocale(plain);
     print_message(to, message, 0);
@@ -116,7 +116,7 @@ dm_status nn_text_print(const nn_message *message, char **out)
     freelocale(plain);
     if (fclose(to) != 0) {
         free(text);
-        return nn_no_memory();
+        return dm_error_no_memory("a text", length);
     }
     *out = text;
     return DM_OK;

@@ -108,7 +108,7 @@ static dm_status read_bytes(wire *w, nn_message *m, nn_entry *e, size_t length)
     }
     char *bytes = malloc(length + 1);
     if (!bytes) {
-        return nn_no_memory();
+        return dm_error_no_memory("a string of a message", length + 1);
     }
     memcpy(bytes, w->at, length);
     bytes[length] = 0;

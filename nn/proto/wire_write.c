@@ -151,7 +151,7 @@ dm_status nn_wire_bytes(const nn_message *message, char **bytes, size_t *length)
     size_t n = message_bytes(message);
     char *buffer = malloc(n + 1);
     if (!buffer) {
-        return nn_no_memory();
+        return dm_error_no_memory("the bytes of a message", n + 1);
     }
     put_message(buffer, message);
     *bytes = buffer;

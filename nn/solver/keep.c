@@ -61,7 +61,7 @@ dm_status dm_solver_keep(dm_solver *s, const char *name)
     }
     s->kept = strdup(name);
     if (!s->kept) {
-        return nn_no_memory();
+        return dm_error_no_memory("a name", strlen(name) + 1);
     }
     while (status == DM_OK && item_at(s, count, full, &item)) {
         dm_array other = DM_NO_ARRAY;

@@ -185,7 +185,7 @@ dm_status nn_solver_nets(dm_solver *s)
     s->net->save_diffs = diffs;
     s->tests = calloc((size_t)count + 1, sizeof *s->tests);
     if (!s->tests) {
-        return nn_no_memory();
+        return dm_error_no_memory("test nets", ((size_t)count + 1) * sizeof *s->tests);
     }
     for (int64_t i = 0; status == DM_OK && i < count; i++) {
         s->test_count++;

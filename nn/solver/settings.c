@@ -30,7 +30,7 @@ static dm_status find_prefix(dm_solver *s, const char *path)
     size_t room = strlen(given) + strlen(path) + 3;
     struct stat about;
     if (!(s->prefix = malloc(room))) {
-        return nn_no_memory();
+        return dm_error_no_memory("a path", room);
     }
     base = base ? base + 1 : path;
     bool folder = *given && stat(given, &about) == 0 && S_ISDIR(about.st_mode);
@@ -45,7 +45,7 @@ static dm_status find_prefix(dm_solver *s, const char *path)
     if (s->snapshot) { /* better now than after hours */
         char *probe = malloc(room + 16);
         if (!probe) {
-            return nn_no_memory();
+            return dm_error_no_memory("a path", room + 16);
         }
         snprintf(probe, room + 16, "%s.tempfile", s->prefix);
         FILE *f = fopen(probe, "w");
@@ -112,6 +112,7 @@ dm_status nn_solver_settings(dm_solver *s, const char *path)
     s->weight_decay = nn_real(s->m, S, "weight_decay");
     s->clip = nn_real(s->m, S, "clip_gradients");
     s->losses = calloc((size_t)s->average_loss, sizeof *s->losses);
-    status = s->losses ? nn_solver_rate_check(s) : nn_no_memory();
+    status = s->losses ? nn_solver_rate_check(s)
+                       : dm_error_no_memory("losses", (size_t)s->average_loss * sizeof *s->losses);
     return status == DM_OK ? find_prefix(s, path) : status;
 }

@@ -49,7 +49,7 @@ dm_status nn_solver_snapshot(dm_solver *s)
     const char *end = s->hdf5 ? ".h5" : "", *form = s->hdf5 ? "HDF5" : "binary proto";
     size_t room = strlen(s->prefix) + 64;
     char *weights = malloc(room), *state = malloc(room);
-    dm_status status = weights && state ? DM_OK : nn_no_memory();
+    dm_status status = weights && state ? DM_OK : dm_error_no_memory("paths", 2 * room);
     if (status == DM_OK) {
         snprintf(weights, room, "%s_iter_%lld.caffemodel%s", s->prefix, (long long)s->iter, end);
         snprintf(state, room, "%s_iter_%lld.solverstate%s", s->prefix, (long long)s->iter, end);

@@ -58,7 +58,8 @@ static dm_status make_groups(dm_solver *s)
 {
     const int test = s->test_workers, train = s->workers - test;
     int *all = malloc((size_t)s->workers * sizeof *all);
-    dm_status status = all ? DM_OK : nn_no_memory();
+    dm_status status =
+        all ? DM_OK : dm_error_no_memory("the workers of a group", (size_t)s->workers * sizeof *all);
     for (int w = 0; all && w < s->workers; w++) {
         all[w] = w;
     }
@@ -170,7 +171,7 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     dm_status status = nn_wire_check(call, o.wire, o.type);
     dm_solver *s = status == DM_OK ? calloc(1, sizeof *s) : NULL;
     if (!s) {
-        return status == DM_OK ? nn_no_memory() : status;
+        return status == DM_OK ? dm_error_no_memory("a solver", sizeof *s) : status;
     }
     s->session = session;
     s->slices = o.slices;
@@ -253,7 +254,8 @@ static dm_status show_outputs(dm_solver *s)
         const nn_blob *b = s->net->blobs[s->net->output[k]];
         dm_train_event event = {.kind = DM_TRAIN_OUTPUT, .name = b->name, .weight = b->loss_weight};
         double *values = malloc((size_t)b->count * sizeof *values);
-        status = values ? dm_array_read_as(s->session, b->data, NULL, NULL, DM_F64, values, 0) : nn_no_memory();
+        status = values ? dm_array_read_as(s->session, b->data, NULL, NULL, DM_F64, values, 0)
+                        : dm_error_no_memory("the elements of an output", (size_t)b->count * sizeof *values);
         for (int64_t i = 0; status == DM_OK && i < b->count; i++) {
             char loss[96] = "";
             if (b->loss_weight != 0) {

@@ -32,7 +32,7 @@ static dm_status make_rates(dm_solver *s)
     dm_status status = DM_OK;
     s->rates = calloc((size_t)s->net->param_count, sizeof *s->rates);
     if (!s->rates) {
-        return nn_no_memory();
+        return dm_error_no_memory("the rates of parameters", (size_t)s->net->param_count * sizeof *s->rates);
     }
     for (int i = 0; status == DM_OK && i < s->net->param_count; i++) {
         double mult = s->net->params[i]->lr_mult;

@@ -33,7 +33,11 @@ dm_status nn_test_make(dm_solver *s, nn_test *t)
 {
     t->sums = calloc((size_t)t->net->output_count + 1, sizeof *t->sums);
     t->losses = calloc((size_t)t->net->blob_count + 1, sizeof *t->losses);
-    dm_status status = t->sums && t->losses ? nn_net_enter(t->net) : nn_no_memory();
+    dm_status status = t->sums && t->losses
+                           ? nn_net_enter(t->net)
+                           : dm_error_no_memory("the sums of a test",
+                                                ((size_t)t->net->output_count + 1) * sizeof *t->sums +
+                                                    ((size_t)t->net->blob_count + 1) * sizeof *t->losses);
     return status == DM_OK ? nn_net_leave(t->net, make(s, t)) : status;
 }
 
@@ -104,7 +108,9 @@ static dm_status report_loss(const dm_solver *s, const nn_test *t)
 {
     double total = 0, *values = malloc((size_t)t->iterations * sizeof *values),
            *losses = calloc((size_t)t->iterations, sizeof *losses);
-    dm_status status = values && losses ? DM_OK : nn_no_memory();
+    dm_status status = values && losses ? DM_OK
+                                        : dm_error_no_memory("the losses of a test",
+                                                             2 * (size_t)t->iterations * sizeof *values);
     for (int i = 0; status == DM_OK && i < t->net->blob_count; i++) {
         if (t->losses[i].id) {
             status = dm_array_read_as(s->session, t->losses[i], NULL, NULL, DM_F64, values, 0);
@@ -149,7 +155,8 @@ static dm_status report(const dm_solver *s, const nn_test *t)
     for (int k = 0; status == DM_OK && k < t->net->output_count; k++) {
         const nn_blob *b = t->net->blobs[t->net->output[k]];
         double *sums = malloc((size_t)b->count * sizeof *sums);
-        status = sums ? dm_array_read_as(s->session, t->sums[k], NULL, NULL, DM_F64, sums, 0) : nn_no_memory();
+        status = sums ? dm_array_read_as(s->session, t->sums[k], NULL, NULL, DM_F64, sums, 0)
+                      : dm_error_no_memory("the elements of an output", (size_t)b->count * sizeof *sums);
         for (int64_t i = 0; status == DM_OK && i < b->count; i++) {
             report_element(s, b, i, score++, sums[i] / (double)t->iterations);
         }

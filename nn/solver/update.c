@@ -74,7 +74,9 @@ dm_status nn_solver_histories(dm_solver *s)
     s->history = calloc((size_t)s->history_count, sizeof *s->history);
     s->flat_history = calloc((size_t)s->flat_history_count + 1, sizeof *s->flat_history);
     if (!s->history || !s->flat_history) {
-        return nn_no_memory();
+        return dm_error_no_memory("the histories of parameters",
+                                  ((size_t)s->history_count + (size_t)s->flat_history_count + 1) *
+                                      sizeof *s->history);
     }
     dm_status status = dm_array_create(s->session, DM_F64, 1, &single, &one, &s->norm);
     for (int i = 0; status == DM_OK && i < s->flat_history_count; i++) {

@@ -1,5 +1,6 @@
 /* Public names of statuses, types and the version. */
 #include "base/base.h"
+#include "base/fault.h"
 
 #include <dmath/dmath.h>
 
@@ -32,6 +33,12 @@ dm_status dm_error_set(dm_status status, const char *format, ...)
     dmi_fail_list(status, format, args);
     va_end(args);
     return status;
+}
+
+dm_status dm_error_no_memory(const char *what, size_t bytes)
+{
+    dmi_memory_missed(bytes);
+    return dmi_fail(DM_ERR_NOMEM, "no memory for %s", what ? what : "a library on top of dmath");
 }
 
 #define TEXT(x) #x

@@ -12,6 +12,9 @@ foreach(source IN LISTS sources)
   dmath_test_folder(${name})
 endforeach()
 
+# Every allocation of the program itself can be made to fail.
+target_link_options(test_missing_memory PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=open_memstream)
+
 # Short ones of layers, data, and a training with a snapshot, under sanitizers too.
 set(brief test_layers test_data test_lenet)
 set_property(TEST ${brief} APPEND PROPERTY LABELS brief)
