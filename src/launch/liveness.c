@@ -164,14 +164,18 @@ static bool tell_session(dmi_liveness *l, int worker, const char *how)
     char text[sizeof s->death + 32];
     if (s && !known) {
         dmi_death_describe(s, worker, how, s->death, sizeof s->death);
-        dmi_report(s, s->death, sizeof s->death);
-        atomic_store(&s->died, worker + 1);
+        size_t length = strlen(s->death);
         snprintf(text, sizeof text, "%s: the %s ends", s->death, lives ? "session" : "job");
-    } else {
+        dmi_liveness_say(text); /* before the report is written: the launcher may end this process, too */
+        dmi_report(s, s->death, sizeof s->death);
+        if (s->death[length]) {
+            dmi_liveness_say(s->death + length + strlen(". "));
+        }
+        atomic_store(&s->died, worker + 1);
+    } else if (!known) {
         snprintf(text, sizeof text, "worker %d (process %d) has died %s: the job ends", worker,
-                 l->job->pid_of[worker], l->job->outlives ? "while the session began or ended" : "before the session began");
-    }
-    if (!known) {
+                 l->job->pid_of[worker],
+                 l->job->outlives ? "while the session began or ended" : "before the session began");
         dmi_liveness_say(text);
     }
     if (s && lives) {

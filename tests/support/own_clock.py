@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""own_clock.py SECONDS COMMAND...: runs the command, and ends it after so many seconds of its own clock.
+
+The clock of a test that hangs is that of the wall. That of one whose threads want a processor and do not get it goes slower, by the part
+of the time that they get: a machine with much else to do makes no test fail, and one that hangs or spins is found. Ends with the
+command's status, or 124. The kernel says how long each thread ran and waited (/proc/PID/task/TID/schedstat)."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+LOOK_S = 0.5
+ASLEEP = 0.1  # threads that ran, or wanted to, for less of the time than this do not count as starved
+LEAVE_S = 10  # after SIGTERM
+
+
+def times(pid, found):
+    """Of each thread of the process and of its children: how long it ran, and how long it waited for a processor."""
+    try:
+        for tid in os.listdir(f"/proc/{pid}/task"):
+            folder = f"/proc/{pid}/task/{tid}"
+            with open(folder + "/schedstat") as f:
+                found[tid] = tuple(map(int, f.read().split()[:2]))
+            with open(folder + "/children") as f:
+                for child in f.read().split():
+                    times(child, found)
+    except (OSError, ValueError):
+        pass  # it has ended
+    return found
+
+
+def main():
+    limit, own = float(sys.argv[1]), 0.0
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the command, too
+    command = subprocess.Popen(sys.argv[2:], preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    signal.signal(signal.SIGTERM, lambda number, frame: command.terminate())
+    begin = last = time.monotonic()
+    before, late = {}, False
+    while command.poll() is None:
+        try:
+            command.wait(LOOK_S)
+        except subprocess.TimeoutExpired:
+            pass
+        now, after = time.monotonic(), times(command.pid, {})
+        took = now - last
+        ran, waited = (sum(t[i] - before.get(tid, (0, 0))[i] for tid, t in after.items()) * 1e-9 for i in range(2))
+        own += took if ran + waited < ASLEEP * took else took * ran / (ran + waited)
+        before, last = after, now
+        if own > limit and command.poll() is None and not late:
+            print(f"own_clock.py: {limit:g} s of its own clock, {now - begin:.0f} s of the wall's: it is ended", file=sys.stderr, flush=True)
+            late = True
+            command.terminate()
+            try:
+                command.wait(LEAVE_S)
+            except subprocess.TimeoutExpired:
+                command.kill()
+    status = command.wait()
+    sys.exit(124 if late else status if status >= 0 else 128 - status)
+
+
+main()
