@@ -110,7 +110,7 @@
            "pidfd|malloc:N|malloc:N:worker=N|"                                                                 \
            "malloc:N:on|malloc:N:worker=N:on|"                                                                 \
            "read:N|write:N|write:N:eio|write:N:enospc|write:N:short|fsync:N|rename:N|open:N|close:N|death:N|"  \
-           "death:N:worker=N|delay:N|message:N|control:N|spin:N|"                                              \
+           "death:N:worker=N|delay:N|message:N|control:N|driver:N|spin:N|"                                     \
            "turns:N",                                                                                          \
            "a fault planted for tests; turns: the threads run one at a time, in an order that N gives")        \
     INT(blas_threads, "1", 1, 4096, "threads of each worker's local products")                                 \

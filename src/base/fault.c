@@ -14,9 +14,9 @@
 static const struct {
     const char *name;
     int error;
-} kinds[] = {{"malloc", ENOMEM}, {"read", EIO},  {"write", EIO}, {"fsync", EIO}, {"rename", EIO},
-             {"open", EIO},      {"close", EIO}, {"death", 0},   {"delay", 0},   {"message", 0},
-             {"control", 0},     {"spin", 0},    {"turns", 0}};
+} kinds[] = {{"malloc", ENOMEM}, {"read", EIO},  {"write", EIO}, {"fsync", EIO},    {"rename", EIO},
+             {"open", EIO},      {"close", EIO}, {"death", 0},   {"delay", 0},      {"message", 0},
+             {"control", 0},     {"spin", 0},    {"turns", 0},   {"driver", ENOMEM}};
 
 atomic_int dmi_fault_planted;
 static struct {

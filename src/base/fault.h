@@ -21,8 +21,9 @@ enum dmi_fault_kind {
     DMI_FAULT_DELAY,
     DMI_FAULT_MESSAGE,
     DMI_FAULT_CONTROL,
-    DMI_FAULT_SPIN, /* no fault: a step takes 8 seconds of processor time more */
-    DMI_FAULT_TURNS /* no fault: base/turns.h */
+    DMI_FAULT_SPIN,  /* no fault: a step takes 8 seconds of processor time more */
+    DMI_FAULT_TURNS, /* no fault: base/turns.h */
+    DMI_FAULT_DRIVER /* what emulated GPUs ask the host for: a call of their driver fails */
 };
 
 extern atomic_int dmi_fault_planted; /* 0: nothing; else 1 + enum dmi_fault_kind */

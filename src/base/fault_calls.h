@@ -5,8 +5,13 @@
 
 #include "base/fault.h"
 
-#ifndef DMI_FAULT_NONE /* emulated GPUs: their driver is no part of dmath; they ask for the memory of GPUs     \
-                          alone */
+/* Emulated GPUs: their driver is no part of dmath, and fails by a kind of its own. Only the memory of GPUs
+ * fails with that of the library (memory.c there). */
+#ifdef DMI_FAULT_OF_DRIVER
+#define DMI_FAULT_KIND(kind) DMI_FAULT_DRIVER
+#else
+#define DMI_FAULT_KIND(kind) (kind)
+#endif
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +31,7 @@
 #define DMI_FAULTY(type, name, kind, failed, parameters, arguments)                                            \
     static inline type dmi_faulty_##name parameters                                                            \
     {                                                                                                          \
-        return dmi_fault(kind) ? (failed) : (name)arguments;                                                   \
+        return dmi_fault(DMI_FAULT_KIND(kind)) ? (failed) : (name)arguments;                                   \
     }
 
 /* --- memory, and threads, which need it. A failure is noted with the bytes asked for, so that the error names
@@ -35,7 +40,7 @@
 #define DMI_FAULTY_MEMORY(type, name, failed, bytes, parameters, arguments)                                    \
     static inline type dmi_faulty_##name parameters                                                            \
     {                                                                                                          \
-        type got = dmi_fault(DMI_FAULT_MALLOC) ? (failed) : (name)arguments;                                   \
+        type got = dmi_fault(DMI_FAULT_KIND(DMI_FAULT_MALLOC)) ? (failed) : (name)arguments;                   \
         if (__builtin_expect(got == (failed), 0)) {                                                            \
             dmi_memory_missed(bytes);                                                                          \
         }                                                                                                      \
@@ -93,5 +98,4 @@ DMI_FAULTY(int, fclose, DMI_FAULT_CLOSE, ((void)(fclose)(file), EOF), (FILE * fi
 #define close(file) dmi_faulty_close(file)
 #define fclose(file) dmi_faulty_fclose(file)
 
-#endif
 #endif

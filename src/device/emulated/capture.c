@@ -119,7 +119,7 @@ dm_status dmi_cu_graph_upload(dmi_graph *graph, dmi_stream s)
 
 dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s)
 {
-    graph_op *op = calloc(1, sizeof *op);
+    graph_op *op = dmi_emu_op_new(sizeof *op);
     if (!op) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the launch of a graph");
     }

@@ -201,7 +201,7 @@ dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void 
     if (status != DM_OK) {
         return status;
     }
-    copy_op *c = malloc(sizeof *c + (at_once ? (size_t)(width * height) : 0));
+    copy_op *c = dmi_emu_op_new(sizeof *c + (at_once ? (size_t)(width * height) : 0));
     if (!c) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a copy");
     }

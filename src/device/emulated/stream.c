@@ -35,6 +35,11 @@ static struct {
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- operations ------------------------------------------------------------------------ */
+void *dmi_emu_op_new(size_t bytes)
+{
+    return (calloc)(1, bytes); /* the library's own name, not base/fault_calls.h's */
+}
+
 static void sleep_us(int64_t us)
 {
     if (us > 0) {
@@ -141,8 +146,8 @@ static void reach_mark(dmi_emu_op *op)
 
 dmi_emu_mark *dmi_emu_mark_put(dmi_emu_stream *s)
 {
-    dmi_emu_mark *mark = calloc(1, sizeof *mark);
-    mark_op *m = calloc(1, sizeof *m);
+    dmi_emu_mark *mark = dmi_emu_op_new(sizeof *mark);
+    mark_op *m = dmi_emu_op_new(sizeof *m);
     if (!mark || !m) {
         free(mark);
         free(m);
@@ -190,7 +195,7 @@ static void drop_wait(dmi_emu_op *op)
 
 dm_status dmi_emu_put_wait(dmi_emu_stream *s, uint32_t *word, uint32_t value, dmi_emu_mark *mark)
 {
-    wait_op *w = calloc(1, sizeof *w);
+    wait_op *w = dmi_emu_op_new(sizeof *w);
     if (!w) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for an operation of emulated GPU %d", s->device);
     }
@@ -320,7 +325,7 @@ void dmi_emu_device_wait(int device)
     for (const dmi_emu_stream *s = all.first; s; s = s->next) {
         room += s->device == device;
     }
-    marks = calloc((size_t)DMI_MAX(room, 1), sizeof *marks);
+    marks = dmi_emu_op_new((size_t)DMI_MAX(room, 1) * sizeof *marks);
     for (dmi_emu_stream *s = all.first; s && marks; s = s->next) {
         if (s->device == device) {
             marks[n++] = dmi_emu_mark_put(s);

@@ -1,0 +1,181 @@
+/* A driver whose N-th request to the host fails, for many N: a new session, products, transposes, sums,
+ * programs, files and a checkpoint on emulated GPUs. Each call is right or says that it failed, the session
+ * ends, and the next one is as if nothing had been. With DMATH_TEST_FAULTS=all every N. */
+#include "gpu_case.h"
+
+#include <dmath/checkpoint.h>
+#include <dmath/dmath.h>
+#include <dmath/program.h>
+
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+
+#ifndef DMATH_WITH_CUDA
+enum { SIDE = 24, FIRST = 100, SAMPLE = 150, ALARM_S = 200 };
+static char folder[64];
+
+typedef struct arrays {
+    dm_array a, b, c, sum;
+    dm_program program;
+} arrays;
+
+#define TRY(call)                                                                                              \
+    do {                                                                                                       \
+        dm_status status_ = (call);                                                                            \
+        if (status_ != DM_OK) {                                                                                \
+            return status_;                                                                                    \
+        }                                                                                                      \
+    } while (0)
+
+/* b = 2 where a = 1: each element of c is 2 SIDE. */
+static dm_status product_of(dm_session *s, const arrays *k)
+{
+    TRY(dm_fill(s, k->a, 1));
+    TRY(dm_fill(s, k->b, 2));
+    TRY(dm_gemm(s, DM_N, DM_N, 1, k->a, k->b, 0, k->c));
+    TRY(dm_transpose(s, k->c, k->b));
+    return dm_sum_dim(s, k->b, 0, k->sum);
+}
+
+static dm_status look(dm_session *s, dm_array x, int count, double each)
+{
+    static double values[SIDE * SIDE];
+    TRY(dm_read(s, x, values));
+    for (int i = 0; i < count; i++) {
+        if (values[i] != each) {
+            fail_msg("element %d is %g, not %g", i, values[i], each);
+        }
+    }
+    return DM_OK;
+}
+
+static dm_status files(dm_session *s, const arrays *k)
+{
+    char path[80];
+    dm_array loaded;
+    const dm_checkpoint_item item = {.name = "c", .array = k->c};
+    snprintf(path, sizeof path, "%s/c.npy", folder);
+    TRY(dm_array_save(s, k->c, path));
+    TRY(dm_array_load(s, path, NULL, &loaded));
+    dm_status status = look(s, loaded, SIDE * SIDE, 2 * SIDE);
+    dm_status end = dm_array_destroy(s, loaded);
+    TRY(status == DM_OK ? end : status);
+    snprintf(path, sizeof path, "%s/point", folder);
+    return dm_checkpoint_save(s, path, 1, &item, NULL, NULL);
+}
+
+static dm_status work(dm_session *s)
+{
+    arrays k = {0};
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+    const int64_t shape[] = {SIDE, SIDE};
+    TRY(dm_array_create(s, DM_F64, 2, shape, &rows, &k.a));
+    TRY(dm_array_create(s, DM_F64, 2, shape, &cols, &k.b));
+    TRY(dm_array_create(s, DM_F64, 2, shape, &rows, &k.c));
+    TRY(dm_array_create(s, DM_F64, 1, shape, NULL, &k.sum));
+    TRY(product_of(s, &k));
+    TRY(look(s, k.sum, SIDE, 2.0 * SIDE * SIDE));
+    TRY(dm_program_begin(s));
+    dm_status status = product_of(s, &k), end = dm_program_end(s, &k.program);
+    TRY(status == DM_OK ? end : status);
+    for (int i = 0; i < 4; i++) {
+        TRY(dm_program_run(s, k.program, 2, 0, NULL));
+    }
+    TRY(look(s, k.sum, SIDE, 2.0 * SIDE * SIDE));
+    return files(s, &k);
+}
+
+/* at: 0, or the number of the request that fails; of the whole session, or `later` behind its beginning: only
+ * then there are graphs, which the option takes away. Returns what was said. */
+static dm_status one_session(const char *options, long at, bool later)
+{
+    char text[256], fault[32];
+    dm_session *s = NULL;
+    snprintf(fault, sizeof fault, "driver:%ld", at);
+    snprintf(text, sizeof text, "device=emulated,share_gpu=1,log=error,%s%s%s", options,
+             at && !later ? ",fault=" : "", at && !later ? fault : "");
+    dm_config config = {.size = sizeof config, .workers = 2, .options = text};
+    alarm(ALARM_S); /* a hang is a failure */
+    dm_status status = dm_init(&config, &s);
+    if (status == DM_OK) {
+        if (at && later) {
+            dmi_fault_plant(fault);
+        }
+        status = work(s);
+        dm_status synced = dm_sync(s);
+        status = status == DM_OK ? synced : status;
+        dm_status end = dm_finalize(s, NULL);
+        status = status == DM_OK ? end : status;
+    }
+    dmi_fault_plant("");
+    if (status != DM_OK && !dm_error_message()[0]) {
+        fail_msg("driver:%ld: %s without a text", at, dm_status_name(status));
+    }
+    return status;
+}
+
+static void works(const char *options, long at, bool later)
+{
+    dm_status status = one_session(options, at, later);
+    if (status != DM_OK) {
+        fail_msg("%s: %s: %s", options, dm_status_name(status), dm_error_message());
+    }
+}
+
+static const char *const settings[] = {"", "program_device=on", "capture=1", "transport=mpi",
+                                       "profile=profile.txt,trace=trace.json"};
+
+static void test_every_request(void **state)
+{
+    (void)state;
+    const char *given = getenv("DMATH_TEST_FAULTS");
+    const bool all = given && strcmp(given, "all") == 0;
+    uint64_t random = 20261126;
+    gpus_or_skip();
+    for (size_t i = 0; i < 2 * sizeof settings / sizeof *settings; i++) {
+        const char *options = settings[i / 2];
+        const bool later = i % 2 != 0;
+        int said = 0, points = 0;
+        works(options, 0, false);
+        works(options, INT32_MAX, later);
+        const long calls = (long)dmi_fault_calls();
+        for (long at = 1; at <= calls; points++) {
+            said += one_session(options, at, later) != DM_OK;
+            at += all || at < FIRST ? 1 : random_in(&random, 1, DMI_MAX(2 * calls / SAMPLE, 1));
+        }
+        works(options, 0, false);
+        print_message("%s%s: %ld requests, %d points, %d said so\n", options, later ? " later" : "", calls,
+                      points, said);
+        assert_true(said > 0);
+    }
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/dmath-driver-XXXXXX");
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1; /* profiles and traces go there, too */
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[96];
+    snprintf(command, sizeof command, "rm -r '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+#endif
+
+int main(void)
+{
+#ifdef DMATH_WITH_CUDA
+    puts("the driver is real: skipped");
+    return 0;
+#else
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_every_request, make_folder, remove_folder)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+#endif
+}
