@@ -139,6 +139,9 @@ dm_status nn_convolution_setup(nn_layer *l)
 {
     const dm_conv *conv = &l->u.conv;
     int kernel[2], outputs = 0;
+    if (nn_conv_is_nd(l)) {
+        return nn_conv_nd_setup(l);
+    }
     dm_status status = conv_fields(l, kernel, &outputs);
     if (status != DM_OK) {
         return status;
@@ -157,7 +160,7 @@ dm_status nn_convolution_setup(nn_layer *l)
 
 dm_status nn_convolution_prepare(nn_layer *l)
 {
-    return nn_ranges_prepare(l);
+    return nn_conv_is_nd(l) ? nn_conv_nd_prepare(l) : nn_ranges_prepare(l);
 }
 
 void nn_convolution_drop(nn_layer *l)
@@ -182,9 +185,10 @@ static dm_status conv_range(const nn_layer *l, const nn_range *r)
 
 dm_status nn_convolution_forward(nn_layer *l)
 {
-    return l->ranges ? nn_ranges_forward(l, conv_range)
-                     : dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0),
-                                       nn_bias_of(l), l->top[0]->data);
+    return nn_conv_is_nd(l) ? nn_conv_nd_forward(l)
+           : l->ranges      ? nn_ranges_forward(l, conv_range)
+                       : dm_conv_forward(l->net->session, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0),
+                                         nn_bias_of(l), l->top[0]->data);
 }
 
 static dm_status conv_range_data(const nn_layer *l, const nn_range *r)
@@ -204,6 +208,9 @@ dm_status nn_convolution_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     double beta[2];
+    if (nn_conv_is_nd(l)) {
+        return nn_conv_nd_backward(l);
+    }
     if (l->fused) {
         return nn_fused_backward(l);
     }

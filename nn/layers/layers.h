@@ -28,6 +28,11 @@ dm_status nn_bias_param(nn_layer *layer, int64_t outputs, nn_param **out);
 dm_status nn_one_beta(nn_layer *layer, dm_array bias_diff, double *beta);
 dm_array nn_bias_of(const nn_layer *layer);
 dm_array nn_bias_diff(const nn_layer *layer);
+/* --- conv_nd.c: a Convolution for which nn_conv_is_nd is true. */
+dm_status nn_conv_nd_setup(nn_layer *layer);
+dm_status nn_conv_nd_prepare(nn_layer *layer);
+dm_status nn_conv_nd_forward(nn_layer *layer);
+dm_status nn_conv_nd_backward(nn_layer *layer);
 /* --- inner_rows.c: an InnerProduct for which nn_inner_by_rows is true from its setup on. */
 dm_status nn_inner_rows_setup(nn_layer *layer, int axis, bool transpose, int outputs);
 dm_status nn_inner_rows_prepare(nn_layer *layer);

@@ -365,7 +365,8 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
     }
     status = status == DM_OK ? explain_weights(to, net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        if ((net->layers[i].type->traits & NN_CUTS) && !nn_inner_by_rows(&net->layers[i])) {
+        if ((net->layers[i].type->traits & NN_CUTS) && !nn_inner_by_rows(&net->layers[i]) &&
+            !nn_conv_is_nd(&net->layers[i])) {
             explain_split(to, &net->layers[i]);
         }
         explain_update(to, &net->layers[i]);

@@ -377,13 +377,14 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
     const nn_layer *other = shares ? l->param[0]->owner : other_of(share, l->name);
     int wish = find(asked, l->name, seen);
     bool cut = false;
-    if (nn_inner_by_rows(l)) {
+    if (nn_inner_by_rows(l) || nn_conv_is_nd(l)) {
         l->split = nn_split_best(l, NN_BATCH);
-        return wish > NN_BATCH ? dm_error_set(DM_ERR_UNSUPPORTED,
-                                              "split: layer '%s' has transposed weights or an axis that is not "
-                                              "1: it can be split by batch alone",
-                                              l->name)
-                               : DM_OK;
+        return wish > NN_BATCH
+                   ? dm_error_set(DM_ERR_UNSUPPORTED, "split: layer '%s' %s: it can be split by batch alone",
+                                  l->name,
+                                  nn_conv_is_nd(l) ? "reads a blob that is no image"
+                                                   : "has transposed weights or an axis that is not 1")
+                   : DM_OK;
     }
     if (wish >= 0 && shares) {
         return dm_error_set(DM_ERR_ARG, "split: layer '%s' uses the weights of '%s': name that one", l->name,

@@ -42,6 +42,12 @@ static const char recurrent[] =
         SIMPLE("f", "Flatten", "l", "f", "") IP("b", "f", "5")
             JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "");
 
+static const char volumes[] =
+    DATA("dim: [8, 2, 9, 8, 7]") CONV("c1", "data", "num_output: 6 kernel_size: 3 pad: 1 stride: [2, 1, 1]")
+        SIMPLE("r1", "ReLU", "c1", "c1", "") CONV("c2", "c1", "num_output: 4 kernel_size: [2, 3, 3] group: 2")
+            SIMPLE("t2", "TanH", "c2", "t2", "") IP("a", "t2", "5")
+                JOIN("SoftmaxWithLoss", "loss", "['a', 'label']", "");
+
 enum { STEPS = 4, MOST = 1 << 18 };
 static const struct {
     const char *net, *split;
@@ -49,7 +55,8 @@ static const struct {
     int slices;
 } nets[] = {{images, NULL, DM_F32, 4},    {images, "a=features,c1=batch,c3=both", DM_F32, 4},
             {images, NULL, DM_BF16, 0},   {rows, NULL, DM_F32, 4},
-            {rows, "a=batch", DM_F16, 3}, {recurrent, NULL, DM_F32, 4}};
+            {rows, "a=batch", DM_F16, 3}, {recurrent, NULL, DM_F32, 4},
+            {volumes, NULL, DM_F32, 4},   {volumes, NULL, DM_BF16, 4}};
 
 /* Losses as they are told, that behind the last step too. */
 typedef struct losses {
