@@ -3,7 +3,8 @@
 #
 #   lapack.sh LIBRARY [TEST...]
 #
-# TEST: a type and a file of the testers' (d:svd, z:zec), or a type and lin or rfp: equations (d:lin). Default: what takes
+# TEST: a type and a file of the testers' (d:svd, z:zec), or a type and lin or rfp: equations (d:lin), or a type and one path of
+# lin by its name in the file (d:DGE), or d:paths: each of them, one after the other. Default: what takes
 # less than half a minute; d:lin with DMATH_BLAS_THRESHOLD=2000 takes a minute. LAPACK is Netlib's, which calls BLAS by its names alone. From Debian's packages liblapack-test and liblapack3;
 # status 77: they are not there. Status 1: a test fails that does not fail without the library, or one was not run.
 #
@@ -35,17 +36,30 @@ summary() {
         /error (messages|code)|FAILED|did not|INFO=/ { errors++ }
         END { printf "%d run, %d fail, %d errors", run, failed, errors }' "$1"
 }
-status=0
+# path_of FILE PATH: the file with that path alone
+path_of() {
+    awk -v path="$2" '!/^[A-Z][A-Z0-9][A-Z0-9]( |$)/ || $1 == path' "$1"
+}
+tests=()
 for test in "$@"; do
+    case $test in
+    *:paths) mapfile -t -O "${#tests[@]}" tests < <(awk -v t="${test%%:*}" '/^[A-Z][A-Z0-9][A-Z0-9]( |$)/ { print t ":" $1 }' \
+        "$folder/${test%%:*}test.in") ;;
+    *) tests+=("$test") ;;
+    esac
+done
+status=0
+for test in "${tests[@]}"; do
     type=${test%%:*} name=${test#*:}
     case $name in
-    lin) program=xlintst$type input=${type}test.in ;;
-    rfp) program=xlintstrf$type input=${type}test_rfp.in ;;
-    *) program=xeigtst$type input=$name.in ;;
+    [A-Z]*) program=xlintst$type input=$work/$name.in; path_of "$folder/${type}test.in" "$name" >"$input" ;;
+    lin) program=xlintst$type input=$folder/${type}test.in ;;
+    rfp) program=xlintstrf$type input=$folder/${type}test_rfp.in ;;
+    *) program=xeigtst$type input=$folder/$name.in ;;
     esac
-    (cd "$work" && "$folder/$program" <"$folder/$input" >plain 2>&1) || true
+    (cd "$work" && "$folder/$program" <"$input" >plain 2>&1) || true
     begin=$SECONDS ended=""
-    (cd "$work" && LD_PRELOAD=$library timeout "${LIMIT_S:-300}" "$folder/$program" <"$folder/$input" >ours 2>&1) ||
+    (cd "$work" && LD_PRELOAD=$library timeout "${LIMIT_S:-300}" "$folder/$program" <"$input" >ours 2>&1) ||
         ended="; ended with status $?"
     plain=$(summary "$work/plain") ours=$(summary "$work/ours")
     grep -q 'libdmath_blas' "$work/ours" && ended+="; $(grep -m1 'libdmath_blas' "$work/ours")"
