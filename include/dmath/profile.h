@@ -1,11 +1,13 @@
 /* dmath: the profile: what each operation took.  BSD-3-Clause, see LICENSE. Included by dmath.h.
  *
- * With the option profile (DMATH_PROFILE=1, or a file's name; dm_config.options) a session counts, for each operation
- * of the table that `dmath info` lists, calls, times, bytes and floating-point operations. dm_finalize prints the table
- * to stderr, or writes it to the file; the calls below give it at any time. Calls inside programs count with each run
- * of the program, under their own operations; the runs are the operation `program`. What a call is made of counts one
- * by one: a solve with a triangle, for instance, is some trsm and some gemm. Cost: with the option some 0.2 us a step;
- * on GPUs events around each step, and no CUDA graphs. Without it nothing. */
+ * With the option profile (DMATH_PROFILE=1, or a file's name; dm_config.options) a session counts, for each
+ * operation of the table that `dmath info` lists, calls, times, bytes and floating-point operations.
+ * dm_finalize prints the table to stderr, or writes it to the file; the calls below give it at any time. Calls
+ * inside programs count with each run of the program, under their own operations; the runs are the operation
+ * `program`. What a call is made of counts one by one: a solve with a triangle, for instance, is some trsm and
+ * some gemm. Cost: with the option some 0.2 us a step; on GPUs events around each step, and no CUDA graphs; and
+ * at the start of the session each worker measures what its device reaches in a copy of 16 MiB and in products,
+ * all of them at once, for some 50 ms (several GPUs measure it anyway). Without the option nothing. */
 #ifndef DMATH_PROFILE_H
 #define DMATH_PROFILE_H
 
@@ -30,8 +32,8 @@ typedef struct dm_profile_row {
     int64_t bytes;         /* of the operands, as often as they are read or written */
     int64_t bytes_sent;    /* by workers to one another and to the master */
     int64_t flops;         /* of products and solves, as dm_counters has them */
-    double part;           /* rate in kernels as a part of the machine's, which sessions with several GPUs measure; 0: not
-                            * known. The larger of those of flops and of bytes */
+    double part; /* rate in kernels as a part of the machine's: the larger of those of flops and of bytes. Above
+                  * 1 where caches hold the operands. 0: not known (emulated GPUs) */
 } dm_profile_row;
 
 /* *text = the table, a line an operation, those that took longest first. Blocks (as dm_sync). The text is the

@@ -77,6 +77,9 @@ typedef struct dmi_usage {
     atomic_int_fast64_t calls, kernel_ns, send_ns, receive_ns, idle_ns, bytes, sent;
     atomic_int_fast64_t flops[DMI_USAGE_FLOPS]; /* enum dmi_usage_flops */
 } dmi_usage;
+typedef struct dmi_usage_rates { /* what its device reaches, a second; 0: not known */
+    atomic_int_fast64_t memory, flops[DMI_USAGE_FLOPS];
+} dmi_usage_rates;
 enum dmi_usage_flops { DMI_FLOPS_F64, DMI_FLOPS_F32, DMI_FLOPS_TF32, DMI_FLOPS_HALF };
 
 /* What a worker with a GPU tells the others of its host about programs that run on their devices alone
@@ -139,6 +142,7 @@ typedef struct dmi_port {
     unsigned char counter_handle[64];                  /* of a GPU's counters (exec/gpu/gpu.h) */
     atomic_int gpu;                                    /* number of its GPU on this host + 1; 0: none */
     dmi_usage usage[DMI_USAGE_OPS];                    /* by op, with the option profile */
+    dmi_usage_rates rates;                             /* with the option profile */
     alignas(DMI_LINE) dmi_meeting meeting;
     alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [DMI_CHANNELS][endpoints], one for each sender */
 } dmi_port;

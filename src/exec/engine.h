@@ -397,6 +397,10 @@ void dmi_compute_enter(dmi_engine *e); /* does not return once the process ends 
 void dmi_compute_leave(dmi_engine *e);
 /* For the end of the process: nobody enters any more; waits until nobody is in, or that time. */
 void dmi_compute_quiesce(dmi_engine *e, int64_t until_ns);
+/* --- rates.c */
+/* With a profile: measures what the device reaches, unless that is known, and writes it into the port. Before
+ * the first command. */
+DM_CHECKED dm_status dmi_engine_rates(dmi_engine *e, const dmi_rates *known);
 /* --- usage.c */
 /* What happens to the endpoint's steps from now on is counted, or (NULL) no longer. */
 void dmi_engine_count(dmi_engine *e, struct dmi_trace *trace, bool usage);

@@ -21,7 +21,9 @@ typedef struct report {
     int64_t now_flops, now_bytes, cpu_ns, waited_ns;
     dmi_error_record error[DMI_ERROR_RECORDS];
     int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
-    int64_t usage[DMI_USAGE_OPS * sizeof(dmi_usage) / sizeof(int64_t)]; /* sent with the option profile only */
+    /* sent with the option profile only: */
+    int64_t usage[DMI_USAGE_OPS * sizeof(dmi_usage) / sizeof(int64_t)];
+    int64_t rates[sizeof(dmi_usage_rates) / sizeof(int64_t)];
 } report;
 
 static int report_bytes(const dmi_job *job)
@@ -320,6 +322,7 @@ static bool take_report(dmi_job *job)
     }
     if (dmi_config_profile(&job->config)) {
         memcpy(port->usage, r->usage, sizeof r->usage);
+        memcpy(&port->rates, r->rates, sizeof r->rates);
     }
     atomic_store(&port->consumed, r->consumed);
     atomic_store(&port->now_command, r->now_command);
@@ -446,6 +449,10 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     const atomic_int_fast64_t *usage = (const atomic_int_fast64_t *)(const void *)port->usage;
     for (int i = 0; w->engine.usage && i < DMI_COUNT(r->usage); i++) {
         r->usage[i] = atomic_load_explicit(&usage[i], memory_order_relaxed);
+    }
+    const atomic_int_fast64_t *rates = (const atomic_int_fast64_t *)(const void *)&port->rates;
+    for (int i = 0; w->engine.usage && i < DMI_COUNT(r->rates); i++) {
+        r->rates[i] = atomic_load_explicit(&rates[i], memory_order_relaxed);
     }
     f->reported_broken = broken != 0;
     f->reported_ns = dmi_now_ns();

@@ -70,18 +70,27 @@ static sums sum_of(const dmi_session *s, int op)
     return all;
 }
 
+/* The mean of a rate of all workers; 0: not known. at: its place in a worker's rates. */
+static double mean_rate(const dmi_session *s, int at)
+{
+    double sum = 0;
+    for (int w = 0; w < s->workers; w++) {
+        const dmi_usage_rates *r = &dmi_hub_port(&s->hub, w)->rates;
+        const atomic_int_fast64_t *rate = (const atomic_int_fast64_t *)(const void *)r;
+        sum += (double)atomic_load_explicit(&rate[at], memory_order_relaxed);
+    }
+    return sum / s->workers;
+}
+
 /* The rate in kernels as a part of the machine's: a worker with that rate would have taken so much of the time.
  */
-static double part_of(const dmi_rates *r, const sums *u)
+static double part_of(const dmi_session *s, const sums *u)
 {
-    const double rate[DMI_USAGE_FLOPS] = {[DMI_FLOPS_F64] = r->f64,
-                                          [DMI_FLOPS_F32] = r->f32,
-                                          [DMI_FLOPS_TF32] = r->tf32,
-                                          [DMI_FLOPS_HALF] = r->half};
-    double seconds = (double)u->kernel_ns * 1e-9, flops_s = 0;
-    double bytes_s = r->memory > 0 ? (double)u->bytes / r->memory : 0;
+    double seconds = (double)u->kernel_ns * 1e-9, flops_s = 0, memory = mean_rate(s, 0);
+    double bytes_s = memory > 0 ? (double)u->bytes / memory : 0;
     for (int i = 0; i < DMI_USAGE_FLOPS; i++) {
-        flops_s += rate[i] > 0 ? (double)u->flops[i] / rate[i] : 0;
+        double rate = mean_rate(s, 1 + i);
+        flops_s += rate > 0 ? (double)u->flops[i] / rate : 0;
     }
     return seconds > 0 ? DMI_MAX(flops_s, bytes_s) / seconds : 0;
 }
@@ -106,7 +115,7 @@ static dm_profile_row row_of(const dmi_session *s, int op)
                           .idle_s = (double)u.idle_ns * 1e-9,
                           .bytes = u.bytes,
                           .bytes_sent = u.sent,
-                          .part = part_of(&s->profile.rates, &u)};
+                          .part = part_of(s, &u)};
     for (int i = 0; i < DMI_USAGE_FLOPS; i++) {
         row.flops += u.flops[i];
     }

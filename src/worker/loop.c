@@ -219,6 +219,9 @@ void dmi_worker_serve(dmi_worker *w)
     dmi_log_set_who(who);
     dmi_fault_worker(w->me);
     atomic_store(&w->engine.port->communication_thread, dmi_thread_number());
+    if (w->engine.usage && dmi_engine_rates(&w->engine, &w->profile.rates) != DM_OK) {
+        dmi_log(DMI_LOG_WARN, "the profile does without the rates of the machine: %s", dmi_error_text());
+    }
     dmi_bell *bell = &w->engine.port->bell;
     dmi_backoff backoff = {0};
     while (!w->stopping || !dmi_engine_idle(&w->engine) || (w->drained && !w->drained(w))) {

@@ -110,7 +110,7 @@ static void test_numbers(void **state)
     assert_int_equal(fill->bytes_sent + gemm->bytes_sent + add->bytes_sent + read->bytes_sent,
                      counted.bytes_sent);
     assert_true(gemm->bytes_sent > 0 && read->bytes_sent == bytes && add->bytes_sent == 0);
-    assert_true(gemm->kernel_s > 0 && read->waited_s > 0);
+    assert_true(gemm->kernel_s > 0 && gemm->part > 0 && read->waited_s > 0);
 
     assert_int_equal(dm_profile_reset(s), DM_OK);
     assert_int_equal(rows_of(s, row), 0);
@@ -118,6 +118,48 @@ static void test_numbers(void **state)
     count = rows_of(s, row);
     assert_true(count == 3 && find(row, count, "fill")->calls == 2 &&
                 find(row, count, "gemm")->bytes == 3 * bytes);
+    int64_t alive;
+    assert_int_equal(dm_finalize(s, &alive), DM_OK);
+}
+
+/* The part of the machine's rate: a large copy and a large product are near what the workers measured
+ * themselves, a product of tiny matrices is far below. The bounds are wide, since others may use the machine.
+ */
+static void test_parts(void **state)
+{
+    (void)state;
+    static dm_profile_row row[ROWS];
+    char *text = NULL;
+    dm_session *s = open_profiled("profile=1,device=cpu,log=error");
+    dm_array x, y, a, c, tiny, out;
+    assert_int_equal(dm_vector(s, DM_F64, 3 << 20, &x), DM_OK);
+    assert_int_equal(dm_array_like(s, x, 0, &y), DM_OK);
+    assert_int_equal(dm_matrix(s, DM_F32, 500, 500, &a), DM_OK);
+    assert_int_equal(dm_array_like(s, a, 0, &c), DM_OK);
+    assert_int_equal(dm_matrix(s, DM_F64, 2, 2, &tiny), DM_OK);
+    assert_int_equal(dm_fill(s, x, 1), DM_OK);
+    assert_int_equal(dm_fill(s, a, 1), DM_OK);
+    assert_int_equal(dm_fill(s, tiny, 1), DM_OK);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(dm_copy(s, x, y), DM_OK);
+        assert_int_equal(dm_matmul(s, a, a, c), DM_OK);
+    }
+    int count = rows_of(s, row);
+    double copy = find(row, count, "copy")->part, gemm = find(row, count, "gemm")->part;
+    assert_true(copy > 0.001 && copy < 20 && gemm > 0.001 && gemm < 20);
+    assert_int_equal(dm_profile(s, &text), DM_OK);
+    char shown[8], *line = strstr(text, "\ngemm "), *end = line ? strchr(line + 1, '\n') : NULL;
+    assert_non_null(end);
+    snprintf(shown, sizeof shown, "%.2f", gemm);
+    assert_int_equal(strncmp(end - strlen(shown), shown, strlen(shown)), 0);
+    free(text);
+    assert_int_equal(dm_profile_reset(s), DM_OK);
+    assert_int_equal(dm_array_like(s, tiny, 0, &out), DM_OK);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(dm_matmul(s, tiny, tiny, out), DM_OK);
+    }
+    double of_tiny = find(row, rows_of(s, row), "gemm")->part;
+    assert_true(of_tiny > 0 && of_tiny < 0.3);
     int64_t alive;
     assert_int_equal(dm_finalize(s, &alive), DM_OK);
 }
@@ -317,20 +359,21 @@ static void test_gpus(void **state)
     assert_true(gemm->flops == counted.flops && gemm->flops == 5 * 2 * SIDE * SIDE * SIDE);
     assert_int_equal(gemm->bytes_sent, counted.bytes_sent);
     assert_true(gemm->kernel_s > 0 && fill->kernel_s > 0);
+    assert_true(strstr(config.options, "emulated") ? gemm->part == 0 : gemm->part > 0);
     int64_t alive;
     assert_int_equal(dm_finalize(s, &alive), DM_OK);
 }
 
 int main(void)
 {
-    const struct CMUnitTest launched[] = {
-        cmocka_unit_test(test_numbers)}; /* the ranks leave with the session */
+    /* the ranks leave with the session */
+    const struct CMUnitTest launched[] = {cmocka_unit_test(test_numbers)};
     if (getenv("DMATH_TEST_LAUNCHED")) {
         return cmocka_run_group_tests_name("profile", launched, NULL, NULL);
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_programs),
-                                       cmocka_unit_test(test_groups),  cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table),
-                                       cmocka_unit_test(test_gpus),    cmocka_unit_test(test_complex)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_programs), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_sizes),    cmocka_unit_test(test_table),
+        cmocka_unit_test(test_gpus),     cmocka_unit_test(test_complex),  cmocka_unit_test(test_parts)};
     return cmocka_run_group_tests_name("profile", tests, NULL, NULL);
 }
