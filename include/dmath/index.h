@@ -1,26 +1,23 @@
 /* dmath: choosing and moving elements.  BSD-3-Clause, see LICENSE.
  *
- * Layouts: any, mixed freely. Types: any; the arrays that elements move between have one type, unless said. dim: of x,
- * from 0, or negative from the end. No call but dm_split, dm_compress and dm_nonzero makes an array.
+ * Layouts: any, mixed freely. Types: any; the arrays that elements move between have one type, unless said.
+ * dim: of x, from 0, or negative from the end. No call but dm_split, dm_compress and dm_nonzero makes an array.
  *
- * Calls with `indices`: an array of integers of any type. mode says what an index i outside of 0 .. n-1 means, n the
- * extent of that dim:
- *   DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names the first such index and where
- *             it is; nothing has been changed then. The call waits for the indices: it blocks, once. In programs:
- *             DM_ERR_STATE.
- *   DM_WRAP   i modulo n.
- *   DM_CLIP   0 or n-1, whichever is nearer: negative ones are 0.
- * Errors of all: DM_ERR_ARG (dim, mode, indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or
- * values have different types), DM_ERR_OVERLAP (what is written shares memory with another operand), DM_ERR_LIMIT and
- * DM_ERR_NOMEM (temporaries).
- * Cost of all: what is written stays, and its workers are sent the indices and the values, or (take) all that indices
- * may name of x. Or, in the calls that are not along_dim, only the rows that the indices name travel, each once, with
- * 16 bytes an index; dm_take on CPUs of rows of 512 bytes and more for each worker: in one copy to where they go, and
- * the indices to all workers. The call takes what moves fewer bytes; the second way needs to know the indices, so it blocks, once, in
- * every mode. It is not taken between dm_explain_begin and dm_explain_end, nor in programs. dm_take by
- * workers that are threads, on CPUs, of an x that is split along dim alone: each reads what it wants where it is. Only
- * indices are sent, and two words for each pair of workers, and it blocks in DM_RAISE alone. Option index_algorithm
- * forces each. */
+ * Calls with `indices`: an array of integers of any type. mode says what an index i outside of 0 .. n-1 means,
+ * n the extent of that dim: DM_RAISE  -n to -1 count from the end. Any other is DM_ERR_ARG, whose message names
+ * the first such index and where it is; nothing has been changed then. The call waits for the indices: it
+ * blocks, once (for explain two commands, index_count and read). In programs: DM_ERR_STATE. DM_WRAP   i modulo
+ * n. DM_CLIP   0 or n-1, whichever is nearer: negative ones are 0. Errors of all: DM_ERR_ARG (dim, mode,
+ * indices), DM_ERR_SHAPE, DM_ERR_DTYPE (indices are no integers; x and out or values have different types),
+ * DM_ERR_OVERLAP (what is written shares memory with another operand), DM_ERR_LIMIT and DM_ERR_NOMEM
+ * (temporaries). Cost of all: what is written stays, and its workers are sent the indices and the values, or
+ * (take) all that indices may name of x. Or, in the calls that are not along_dim, only the rows that the
+ * indices name travel, each once, with 16 bytes an index; dm_take on CPUs of rows of 512 bytes and more for
+ * each worker: in one copy to where they go, and the indices to all workers. The call takes what moves fewer
+ * bytes; the second way needs to know the indices, so it blocks, once, in every mode. It is not taken between
+ * dm_explain_begin and dm_explain_end, nor in programs. dm_take by workers that are threads, on CPUs, of an x
+ * that is split along dim alone: each reads what it wants where it is. Only indices are sent, and two words for
+ * each pair of workers, and it blocks in DM_RAISE alone. Option index_algorithm forces each. */
 #ifndef DMATH_INDEX_H
 #define DMATH_INDEX_H
 

@@ -185,6 +185,16 @@ static dm_status arrange(request *q)
     return status;
 }
 
+/* Reads the counts that the workers wrote, or explains that. */
+static dm_status read_counts(request *q, dm_array counts)
+{
+    if (q->facts.explaining) {
+        dmi_call read = {.op = DMI_OP_read, .noperand = 1};
+        return dmi_call_submit(q->session, &read, &counts);
+    }
+    return dmi_poisoned_is("indices", dm_array_read(q->session, counts, NULL, NULL, q->counts, 0));
+}
+
 /* Writes and reads the counts of all workers. */
 static dm_status count(request *q, bool exchange)
 {
@@ -212,7 +222,7 @@ static dm_status count(request *q, bool exchange)
         status = dmi_call_submit(q->session, &call, (dm_array[]){indices, counts});
     }
     if (status == DM_OK) {
-        status = dmi_poisoned_is("indices", dm_array_read(q->session, counts, NULL, NULL, q->counts, 0));
+        status = read_counts(q, counts);
     }
     return dmi_array_release(q->session, counts, status);
 }
@@ -338,9 +348,9 @@ dm_status dmi_index_submit(dm_session *session, int op, const dm_array *arrays, 
     bool exchange = !lent && exchanges(&q);
     q.call.args.i[DMI_INDEX_WAY] = lent ? DMI_WAY_LENT : DMI_WAY_OTHER;
     status = exchange ? arrange(&q) : DM_OK;
-    if (status == DM_OK && (exchange || (mode == DMI_INDEX_RAISE && !q.facts.explaining))) {
+    if (status == DM_OK && (exchange || mode == DMI_INDEX_RAISE)) {
         status = count(&q, exchange);
-        status = status == DM_OK ? check_counts(&q) : status;
+        status = status == DM_OK && !q.facts.explaining ? check_counts(&q) : status;
     }
     if (status == DM_OK) {
         status = exchange ? run_exchange(&q) : dmi_call_submit(session, &q.call, arrays);

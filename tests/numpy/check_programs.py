@@ -5,7 +5,7 @@
 
 Case K of a seed is the same program on any number of workers, with other layouts. Of a case, one number of workers runs the
 calls one by one, one runs them recorded (dm_program_begin), and one compares what dm_explain_begin predicts for each call
-with the counters; the others run the calls. With --how both each runs call by call, and then once more recorded: all arrays must
+with the counters; the others run the calls. What it predicts for the runs of recorded ones is compared too. With --how both each runs call by call, and then once more recorded: all arrays must
 be equal to the bit, those with a bound too, which are recorded as well. Results that dmath knows to the last bit must be NumPy's to the last bit, at the
 end; others, in programs of their own, are read after each step, have a bound, and take NumPy's place. --each reads all arrays
 after each step: it finds where a difference begins.
@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--launched", action="store_true", help="the ranks of this launch are the workers")
     options = parser.parse_args()
     library, start = dmath.Library(options.library), time.time()
-    counts = {n: 0 for n in ("programs", "steps", "explained", "recorded", "bounded", "to the bit", "different")}
+    counts = {n: 0 for n in ("programs", "steps", "explained", "recorded", "runs explained", "bounded", "to the bit", "different")}
     # explain cannot know what is in index arrays; where nothing is explained, threads read rows in place
     settings = f"{options.options},index_algorithm={'lend' if options.how == 'both' else 'fetch'},sort_exchange=1G"
     cases = [options.case] if options.case is not None else range(options.first, options.first + options.count)

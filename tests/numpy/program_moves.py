@@ -61,7 +61,7 @@ def rearranged(p):
     types = own if kind == "flip" else ["c16"] if x.dtype.kind == "c" else REAL
     out = p.out(value.shape, types, [i])
     return called(p, f"a{i}, {[getattr(b, 'value', b) if not hasattr(b, '__len__') else list(b) for b in between]}, a{out}", kind,
-                  [i], out, value, [p.handles[i], *between, p.handles[out]], blocks=kind == "flip")
+                  [i], out, value, [p.handles[i], *between, p.handles[out]])
 
 
 def joined(p):
@@ -132,7 +132,7 @@ def indexed(p):
         value = np.take(x, index, d) if rows else np.take_along_axis(x, index, d)
         out = p.out(value.shape, own, [i, j])
         return called(p, f"a{i}, a{j}, {d}, {mode}, a{out}", name, [i, j], out, value,
-                      [p.handles[i], p.handles[j], d, mode, p.handles[out]], blocks=mode == RAISE or rows)
+                      [p.handles[i], p.handles[j], d, mode, p.handles[out]], waits=mode == RAISE)
     fits = [n for n, t in enumerate(p.twins) if t.shape == shape and t.dtype == x.dtype and p.apart(n, i)]
     v = p.pick(fits) if fits else p.new(own[0], shape, True)
     value = x.copy()
@@ -144,7 +144,7 @@ def indexed(p):
     else:
         np.add.at(value, where, p.twins[v])
     return called(p, f"a{i}, a{j}, a{v}, {d}, {mode}", name, [], i, value, [p.handles[i], p.handles[j], p.handles[v], d, mode],
-                  blocks=mode == RAISE or rows)
+                  waits=mode == RAISE)
 
 
 def placed(p):

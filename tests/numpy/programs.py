@@ -40,10 +40,11 @@ class Different(Exception):
 
 class Step:
     """call(): the calls of dmath. values: what they leave in each array of outs, in its type; bound: None, or the greatest error
-    of the only one. blocks: not for programs nor explain."""
+    of the only one. blocks: not for programs nor explain; waits: not for programs."""
 
-    def __init__(self, text, call, outs, values, bound=None, blocks=False):
-        self.text, self.call, self.outs, self.values, self.bound, self.blocks = text, call, outs, values, bound, blocks
+    def __init__(self, text, call, outs, values, bound=None, blocks=False, waits=False):
+        self.text, self.call, self.outs, self.values, self.bound = text, call, outs, values, bound
+        self.blocks, self.waits = blocks, blocks or waits
 
 
 def convert(values, dtype):
@@ -82,7 +83,7 @@ class Program:
         self.exact, self.whole = kind < 0.7, kind < 0.45
         self.twins, self.handles, self.spans, self.log, self.queue = [], [], [], [], []
         self.roots = 0
-        self.counts = {"steps": 0, "explained": 0, "recorded": 0, "bounded": 0, "to the bit": 0}
+        self.counts = {"steps": 0, "explained": 0, "recorded": 0, "runs explained": 0, "bounded": 0, "to the bit": 0}
         self.chosen = [str(t) for t in self.random.choice(REAL, self.random.integers(2, 6))]
 
     # --- drawing
@@ -247,12 +248,13 @@ class Program:
     def run(self, step):
         self.log.append(step.text)
         self.counts["steps"] += 1
-        if self.how == "recorded" and not step.blocks and (step.bound is None or self.follows):
+        if self.how == "recorded" and not step.waits and (step.bound is None or self.follows):
             self.queue.append(step)
         else:
             self.flush()
             if self.how == "explained" and not step.blocks:
-                self.explained(step)
+                self.explained(step.call)
+                self.counts["explained"] += 1
             else:
                 self.ok(step.call() or 0)
         for out, value in zip(step.outs, step.values):
@@ -269,7 +271,8 @@ class Program:
         for step in self.queue:
             self.ok(step.call() or 0)
         self.ok(self.c.dm_program_end(self.at, ctypes.byref(program)))
-        self.ok(self.c.dm_program_run(self.at, program, L(1), 0, None))
+        self.explained(lambda: self.c.dm_program_run(self.at, program, L(1), 0, None))
+        self.counts["runs explained"] += 1
         self.ok(self.c.dm_program_destroy(self.at, program))
         self.counts["recorded"] += len(self.queue)
         self.queue = []
@@ -297,10 +300,11 @@ class Program:
             raise Different(f"gives {got}\nNumPy {want}\nbound {bound}")
         self.twins[out][...] = got
 
-    def explained(self, step):
+    def explained(self, call):
+        """The bytes, messages and flops of each worker that explain predicts are those of the counters."""
         at = ctypes.c_void_p()
         self.ok(self.c.dm_explain_begin(self.at))
-        status = step.call() or 0
+        status = call() or 0
         self.ok(self.c.dm_explain_end(self.at, ctypes.byref(at)))
         text = ctypes.string_at(at).decode()
         self.c.free(at)
@@ -313,11 +317,10 @@ class Program:
                 predicted[int(words[1][:-1])] += [int(numbers[n]) for n in
                                                   ("sent", "received", "messages_sent", "messages_received", "flops")]
         before = self.session.counters()
-        self.ok(step.call() or 0)
+        self.ok(call() or 0)
         counted = self.session.counters() - before
         if not np.array_equal(predicted, counted):
             raise Different(f"explain predicts\n{predicted}\ncounted\n{counted}\n{text}")
-        self.counts["explained"] += 1
 
     def compare(self, last=False):
         self.flush()
