@@ -61,8 +61,9 @@ static const struct argp argp = {
     options,
     parse,
     "OP...",
-    "Operations by name, by family (elementwise, reduction, order, index, linalg, fill, layers), or "
-    "`every'. Each is checked once, against a plain loop or in f64. Then its rate is shown beside the limit, "
+    "Operations by name (of a call, or as `dmath info' lists them), by family (elementwise, reduction, "
+    "order, index, linalg, fill, layers, host), or `every'. Each is checked once, against a plain loop or in "
+    "f64. Then its rate is shown beside the limit, "
     "measured in the same session: of bytes that of copying, of products that of a matrix product.",
     tool_bench_children,
     NULL,
@@ -109,6 +110,15 @@ dm_status tool_op_vector(tool_op *o, int slot, dm_dtype dtype, double lo, double
 dm_status tool_op_matrix(tool_op *o, int slot, dm_dtype dtype, double lo, double hi)
 {
     return tool_op_fill(o, slot, dtype, 2, (int64_t[]){o->side, o->side}, lo, hi);
+}
+
+dm_factor tool_op_element(tool_op *o, int slot, double value)
+{
+    dm_status status = o->a[slot].id ? DM_OK : make(o, slot, DM_F64, 0, NULL);
+    if (status == DM_OK && !o->want) { /* before the check: the first call */
+        status = dm_fill(o->s, o->a[slot], value);
+    }
+    return dm_element(status == DM_OK ? o->a[slot] : DM_NO_ARRAY); /* the call that takes it fails */
 }
 
 /* --- the check --- */
@@ -191,6 +201,14 @@ static dm_status end_row(tool_op *o, dm_status status)
         free(o->h[i]);
     }
     free(o->want);
+    free(o->host);
+    if (o->program.id) {
+        dm_status freed = dm_program_destroy(o->s, o->program);
+        status = status == DM_OK ? freed : status;
+    }
+    if (o->file[0]) {
+        (void)remove(o->file);
+    }
     return tool_free_arrays(o->s, o->a, TOOL_OP_ARRAYS, status);
 }
 
@@ -228,7 +246,7 @@ static dm_status run_row(dm_session *s, op_bench *b, const tool_op_row *row, boo
 
 /* --- which rows --- */
 
-enum { FAMILIES = 8 };
+enum { FAMILIES = 9 };
 static const tool_op_row *family_of(int which)
 {
     switch (which) {
@@ -246,16 +264,65 @@ static const tool_op_row *family_of(int which)
         return tool_ops_layers;
     case 6:
         return tool_ops_losses;
+    case 7:
+        return tool_ops_host;
     default:
         return tool_ops_fill;
     }
+}
+
+/* The rows that make an operation of the table (`dmath info` lists it), where none has its name. */
+static const struct {
+    const char *op, *rows;
+} of_op[] = {
+    {"ewise", "exp,subtract,where"},
+    {"index_count", "take,put"},
+    {"reduce", "prod,min,max,any,all,count_nonzero,argmin,argmax,mean,var,std,norm_1"},
+    {"require", "require_range"},
+    {"scan", "cumulative_sum,cumulative_prod,cumulative_max,cumulative_min,cumulative_logsumexp"},
+    {"merge", "sort,argsort"},
+    {"program", "program_run"},
+    {"until", "program_run_until"},
+    {"chain", "log_softmax,standardise,layer_norm,cross_entropy"},
+    {"conv", "conv_forward"},
+    {"conv_data", "conv_backward_data"},
+    {"conv_weights", "conv_backward_weights"},
+    {"pooling", "pool_forward,pool_forward_average,pool_forward_stochastic"},
+    {"pooling_back", "pool_backward,pool_backward_which"},
+    {"inner", "inner_forward"},
+    {"inner_data", "inner_backward_data"},
+    {"inner_weights", "inner_backward_weights"},
+    {"relu_sums", "relu_backward_sums"},
+    {"softmax_back", "softmax_loss_backward"},
+    {"lrn", "lrn_forward,lrn_forward_within"},
+    {"lrn_back", "lrn_backward,lrn_backward_within"},
+    {"images", "images_forward"},
+    {"pair_loss", "euclidean_loss,sigmoid_loss"},
+    {"pair_back", "sigmoid_loss_backward"},
+    {"hinge_back", "hinge_loss_backward"},
+};
+
+/* Is the row in the list of an operation with that name? row NULL: is there one? */
+static bool makes(const char *op, const char *row)
+{
+    const char *rows = NULL;
+    for (int i = 0; i < DMI_COUNT(of_op) && !rows; i++) {
+        rows = strcmp(of_op[i].op, op) == 0 ? of_op[i].rows : NULL;
+    }
+    size_t length = row ? strlen(row) : 0;
+    for (const char *at = rows; at && row; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, row, length) == 0 && (at[length] == ',' || at[length] == 0)) {
+            return true;
+        }
+    }
+    return rows && !row;
 }
 
 static bool named(const op_bench *b, const tool_op_row *row, int *which)
 {
     for (int i = 0; i < b->names; i++) {
         if (strcmp(b->name[i], "every") == 0 || strcmp(b->name[i], row->name) == 0 ||
-            strcmp(b->name[i], row->family) == 0) {
+            strcmp(b->name[i], row->family) == 0 || makes(b->name[i], row->name)) {
             *which = i;
             return true;
         }
@@ -281,7 +348,7 @@ bool tool_bench_has_op(const char *name)
     for (int f = 0; f < FAMILIES; f++) {
         family = family || strcmp(name, family_of(f)->family) == 0;
     }
-    return family || find(name) != NULL;
+    return family || find(name) != NULL || makes(name, NULL);
 }
 
 static void list(void)
@@ -354,6 +421,11 @@ int tool_bench_op(int argc, char **argv)
     if (b.names == 0) {
         fprintf(stderr, "%s: which operations? --list lists them, `every' means all\n", argv[0]);
         return TOOL_USAGE;
+    }
+    dm_status status = tool_ops_register();
+    if (status != DM_OK) {
+        tool_complain(status);
+        return TOOL_FAILED;
     }
     return tool_bench_runs(&b.head, run);
 }

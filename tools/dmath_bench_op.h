@@ -21,6 +21,10 @@ typedef struct tool_op {
     double tolerance; /* times the larger of 1 and what is wanted */
     double bytes;     /* 0: those of all arrays, each once */
     double flops;     /* of products, else 0 */
+    /* of rows that need them; freed with the row */
+    dm_program program;
+    void *host;
+    char file[64]; /* in the current folder; removed */
 } tool_op;
 
 typedef struct tool_op_row {
@@ -41,10 +45,16 @@ dm_status tool_op_result(tool_op *o, int slot, dm_dtype dtype, int ndim, const i
 dm_status tool_op_vector(tool_op *o, int slot, dm_dtype dtype, double lo, double hi);
 dm_status tool_op_matrix(tool_op *o, int slot, dm_dtype dtype, double lo, double hi);
 
+/* A number that lies on the workers, in a slot from 4 on; made by the first call. */
+dm_factor tool_op_element(tool_op *o, int slot, double value);
+
+/* Makes known what `apply` runs; before a session starts. */
+dm_status tool_ops_register(void);
+
 /* The families; each ends with a row without a name. */
 const tool_op_row *tool_ops_ewise(void);
 extern const tool_op_row tool_ops_reduce[], tool_ops_order[], tool_ops_index[], tool_ops_linalg[],
-    tool_ops_fill[], tool_ops_layers[], tool_ops_losses[];
+    tool_ops_fill[], tool_ops_layers[], tool_ops_losses[], tool_ops_host[];
 
 /* One after the other, the first failure. */
 #define TOOL_TRY(status, call) ((status) == DM_OK ? (call) : (status))

@@ -155,6 +155,24 @@ static dm_status call_map(tool_op *o)
 }
 PLAIN(map, o->h[1][i] > 0 ? o->h[1][i] * o->h[2][i] + 1 : o->h[2][i])
 
+/* --- with factors that are elements --- */
+#define ONE(value) tool_op_element(o, 4, value)
+#define TWO(value) tool_op_element(o, 5, value)
+CALL(fill_by, dm_fill_by(o->s, o->a[0], ONE(2.5)))
+CALL(identity_by, dm_fill_identity_by(o->s, o->a[0], ONE(3)))
+CALL(arange_by, dm_fill_arange_by(o->s, o->a[0], ONE(1), TWO(0.5)))
+CALL(uniform_by, dm_fill_uniform_by(o->s, o->a[0], ONE(2), TWO(5), 7))
+CALL(normal_by, dm_fill_normal_by(o->s, o->a[0], ONE(1), TWO(2), 7))
+CALL(bernoulli_by, dm_fill_bernoulli_by(o->s, o->a[0], ONE(0.25), 7))
+CALL(exponential_by, dm_fill_exponential_by(o->s, o->a[0], ONE(2), 7))
+CALL(dropout_by, dm_fill_dropout_by(o->s, o->a[0], ONE(0.25), 7))
+CALL(gamma_by, dm_fill_gamma_by(o->s, o->a[0], ONE(2), TWO(1.5), 7))
+CALL(poisson_by, dm_fill_poisson_by(o->s, o->a[0], ONE(4), 7))
+CALL(axpby_by, dm_axpby_by(o->s, ONE(2), o->a[1], TWO(-0.5), o->a[0]))
+CALL(add_by, dm_add_by(o->s, ONE(2), o->a[1], TWO(-0.5), o->a[2], o->a[0]))
+CALL(multiply_by, dm_multiply_by(o->s, ONE(2), o->a[1], o->a[2], o->a[0]))
+CALL(scale_by, dm_scale_by(o->s, ONE(-3), o->a[1], o->a[0]))
+
 #define RANDOM(name, ...)                                                                                      \
     {                                                                                                          \
         "fill_" #name, "fill", one_vector, call_##name, NULL, check_random, (const double[])                   \
@@ -180,6 +198,20 @@ const tool_op_row tool_ops_fill[] = {
     {"copy", "fill", move_vector, call_copy, plain_copy, NULL, NULL},
     {"transpose", "fill", move_matrix, call_transpose, plain_transpose, NULL, NULL},
     {"permute", "fill", move_matrix, call_permute, plain_transpose, NULL, NULL},
+    {"fill_by", "fill", one_vector, call_fill_by, plain_fill, NULL, NULL},
+    {"fill_identity_by", "fill", one_matrix, call_identity_by, plain_identity, NULL, NULL},
+    {"fill_arange_by", "fill", one_vector, call_arange_by, plain_arange, NULL, NULL},
+    RANDOM(uniform_by, 3.5, 0.8661, 2, 5),
+    RANDOM(normal_by, 1, 2, -INFINITY, INFINITY),
+    RANDOM(bernoulli_by, 0.25, 0.4331, 0, 1),
+    RANDOM(exponential_by, 2, 2, 0, INFINITY),
+    RANDOM(dropout_by, 1, 0.5774, 0, 1.3334),
+    RANDOM(gamma_by, 3, 2.1214, 0, INFINITY),
+    RANDOM(poisson_by, 4, 2, 0, INFINITY),
+    {"axpby_by", "elementwise", two_in_place, call_axpby_by, plain_axpby, NULL, NULL},
+    {"add_by", "elementwise", two_vectors, call_add_by, plain_add, NULL, NULL},
+    {"multiply_by", "elementwise", two_vectors, call_multiply_by, plain_multiply, NULL, NULL},
+    {"scale_by", "elementwise", move_vector, call_scale_by, plain_scale, NULL, NULL},
     {"axpby", "elementwise", two_in_place, call_axpby, plain_axpby, NULL, NULL},
     {"add", "elementwise", two_vectors, call_add, plain_add, NULL, NULL},
     {"multiply", "elementwise", two_vectors, call_multiply, plain_multiply, NULL, NULL},

@@ -106,6 +106,8 @@ CALL(repeat, dm_repeat(o->s, o->a[1], COPIES, 0, o->a[0]))
 CALL(roll, dm_roll(o->s, o->a[1], 1, 0, o->a[0]))
 CALL(flip, dm_flip(o->s, o->a[1], 0, o->a[0]))
 CALL(pad, dm_pad(o->s, o->a[1], (int64_t[]){PAD, PAD}, (int64_t[]){PAD, PAD}, DM_PAD_CONSTANT, 7, o->a[0]))
+CALL(pad_by, dm_pad_by(o->s, o->a[1], (int64_t[]){PAD, PAD}, (int64_t[]){PAD, PAD}, DM_PAD_CONSTANT,
+                       tool_op_element(o, 4, 7), o->a[0]))
 ENTRIES(concatenate, n, X(i % n, j))
 ENTRIES(repeat, n, X(i / COPIES, j))
 ENTRIES(roll, n, X((i + n - 1) % n, j))
@@ -228,6 +230,7 @@ const tool_op_row tool_ops_index[] = {
     ROW(roll, same, roll, roll),
     ROW(flip, same, flip, flip),
     ROW(pad, padded, pad, pad),
+    ROW(pad_by, padded, pad_by, pad),
     ROW(one_hot, one_hot, one_hot, one_hot),
     ROW(meshgrid, meshgrid, meshgrid, meshgrid),
     ROW(diagonal, diagonal, diagonal, diagonal),

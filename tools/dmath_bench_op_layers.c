@@ -70,6 +70,14 @@ static dm_status call_weights(tool_op *o)
     return dm_conv_backward_weights(o->s, &conv, o->a[X], o->a[Y], 0, o->a[W], DM_NO_ARRAY);
 }
 
+#define ONE(value) tool_op_element(o, 4, value)
+#define TWO(value) tool_op_element(o, 5, value)
+
+static dm_status call_weights_by(tool_op *o)
+{
+    return dm_conv_backward_weights_by(o->s, &conv, o->a[X], o->a[Y], TWO(0), o->a[W], DM_NO_ARRAY);
+}
+
 /* Every product of an element of x, a weight and an element of y belongs to an element of the result. */
 static void plain_conv(tool_op *o)
 {
@@ -119,6 +127,67 @@ static dm_status call_pool(tool_op *o)
     return dm_pool_forward(o->s, &pool, o->a[0], o->a[1], DM_NO_ARRAY);
 }
 
+/* The which of a forward pass: slot 3; slot 4: its y. */
+static dm_status prepare_pool_which(tool_op *o)
+{
+    const int64_t shape[4] = {samples_of(o), SIDE / 2, SIDE / 2, CHANNELS};
+    dm_pool pool = DM_POOL_INIT;
+    dm_status status = tool_op_result(o, 3, DM_U8, 4, shape);
+    status = TOOL_TRY(status, tool_op_result(o, 4, o->dtype, 4, shape));
+    status = TOOL_TRY(status, prepare_pool_backward(o));
+    status = TOOL_TRY(status, dm_pool_forward(o->s, &pool, o->a[0], o->a[4], o->a[3]));
+    o->bytes = (double)o->count[2] * 1.25 * (double)dm_dtype_bytes(o->dtype) + (double)o->count[3];
+    return status;
+}
+
+static dm_status call_pool_which(tool_op *o)
+{
+    dm_pool pool = DM_POOL_INIT;
+    return dm_pool_backward_which(o->s, &pool, o->a[3], o->a[1], o->a[2]);
+}
+
+/* --- an element of each window, chosen by the numbers u of slot 3; 0: x, not negative, 1: y --- */
+static dm_status prepare_pool_chosen(tool_op *o)
+{
+    const int64_t shape[4] = {samples_of(o), SIDE, SIDE, CHANNELS},
+                  half[4] = {shape[0], SIDE / 2, SIDE / 2, CHANNELS};
+    dm_status status = tool_op_fill(o, 0, o->dtype, 4, shape, 0, 1);
+    status = TOOL_TRY(status, tool_op_fill(o, 3, DM_F32, 4, half, 0, 1));
+    status = TOOL_TRY(status, images(o, 1, SIDE / 2, true));
+    o->bytes = (double)(o->count[0] + o->count[1]) * (double)dm_dtype_bytes(o->dtype);
+    return status;
+}
+
+static dm_status call_pool_chosen(tool_op *o)
+{
+    dm_pool pool = DM_POOL_INIT;
+    pool.method = DM_POOL_STOCHASTIC;
+    pool.seed = 3 + 11; /* as tool_op_fill of slot 3 */
+    return dm_pool_forward(o->s, &pool, o->a[0], o->a[1], DM_NO_ARRAY);
+}
+
+/* Is each result the element at which the running sum reaches u times the sum, but for rounding? */
+static bool check_pool_chosen(const tool_op *o, const double *got)
+{
+    bool right = true;
+    for (int64_t i = 0; i < o->count[1] && right; i++) {
+        const int64_t n = i / CHANNELS / (SIDE / 2) / (SIDE / 2);
+        const int c = (int)(i % CHANNELS), q = (int)(i / CHANNELS % (SIDE / 2)),
+                  p = (int)(i / CHANNELS / (SIDE / 2) % (SIDE / 2));
+        double sum[5] = {0}, x[4];
+        for (int m = 0; m < 4; m++) {
+            x[m] = o->h[0][at(n, SIDE, 2 * p + m / 2, 2 * q + m % 2, c)];
+            sum[m + 1] = sum[m] + x[m];
+        }
+        const double reach = o->h[3][i] * sum[4];
+        right = false;
+        for (int m = 0; m < 4; m++) {
+            right = right || (got[i] == x[m] && sum[m] <= reach + 1e-5 && sum[m + 1] >= reach - 1e-5);
+        }
+    }
+    return right;
+}
+
 static dm_status call_pool_backward(tool_op *o)
 {
     dm_pool pool = DM_POOL_INIT;
@@ -143,6 +212,30 @@ static void plain_pool(tool_op *o)
         } else {
             o->want[i] = *(const int *)o->row->with == DM_POOL_MAX ? o->h[0][largest] : sum / 4;
         }
+    }
+}
+
+/* --- the sum of squares over the sum --- */
+static dm_status prepare_pool_weighted(tool_op *o)
+{
+    const int64_t shape[4] = {samples_of(o), SIDE, SIDE, CHANNELS};
+    dm_status status = tool_op_fill(o, 0, o->dtype, 4, shape, 0.1, 1);
+    return TOOL_TRY(status, images(o, 1, SIDE / 2, true));
+}
+
+static void plain_pool_weighted(tool_op *o)
+{
+    for (int64_t i = 0; i < o->count[1]; i++) {
+        const int64_t n = i / CHANNELS / (SIDE / 2) / (SIDE / 2);
+        const int c = (int)(i % CHANNELS), q = (int)(i / CHANNELS % (SIDE / 2)),
+                  p = (int)(i / CHANNELS / (SIDE / 2) % (SIDE / 2));
+        double sum = 0, squares = 0;
+        for (int m = 0; m < 4; m++) {
+            const double x = o->h[0][at(n, SIDE, 2 * p + m / 2, 2 * q + m % 2, c)];
+            sum += x;
+            squares += x * x;
+        }
+        o->want[i] = squares / sum;
     }
 }
 
@@ -196,6 +289,52 @@ static void plain_lrn(tool_op *o)
     }
 }
 
+/* --- the same in windows of 5 x 5 pixels of a channel --- */
+static dm_status call_lrn_within(tool_op *o)
+{
+    dm_lrn lrn = DM_LRN_INIT;
+    lrn.within = 1;
+    return o->a[2].id ? dm_lrn_backward(o->s, &lrn, o->a[0], o->a[2], o->a[1])
+                      : dm_lrn_forward(o->s, &lrn, o->a[0], o->a[1]);
+}
+
+/* The sum of a plane over the window round a pixel. */
+static double around_pixel(const double plane[SIDE * SIDE], int p, int q)
+{
+    double sum = 0;
+    for (int i = DMI_MAX(p - WINDOW / 2, 0); i <= DMI_MIN(p + WINDOW / 2, SIDE - 1); i++) {
+        for (int j = DMI_MAX(q - WINDOW / 2, 0); j <= DMI_MIN(q + WINDOW / 2, SIDE - 1); j++) {
+            sum += plane[i * SIDE + j];
+        }
+    }
+    return sum;
+}
+
+static void plain_lrn_within(tool_op *o)
+{
+    const double part = 1.0 / (WINDOW * WINDOW);
+    for (int64_t plane = 0; plane < samples_of(o) * CHANNELS; plane++) {
+        const int64_t first = plane / CHANNELS * SIDE * SIDE * CHANNELS + plane % CHANNELS;
+        double square[SIDE * SIDE], s[SIDE * SIDE], share[SIDE * SIDE];
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            const double x = o->h[0][first + i * CHANNELS];
+            square[i] = x * x;
+        }
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            const int64_t k = first + i * CHANNELS;
+            s[i] = 1 + part * around_pixel(square, i / SIDE, i % SIDE);
+            share[i] = o->h[2] ? o->h[2][k] * o->h[0][k] * pow(s[i], -1.75) : 0;
+        }
+        for (int i = 0; i < SIDE * SIDE; i++) {
+            const int64_t k = first + i * CHANNELS;
+            const double x = o->h[0][k], power = pow(s[i], -0.75);
+            o->want[k] =
+                o->h[2] ? o->h[2][k] * power - 2 * 0.75 * part * x * around_pixel(share, i / SIDE, i % SIDE)
+                        : x * power;
+        }
+    }
+}
+
 /* --- inner products of `side` samples: as convolutions --- */
 static dm_status prepare_inner_of(tool_op *o, int result)
 {
@@ -231,6 +370,17 @@ static dm_status call_inner(tool_op *o)
            : o->result == X
                ? dm_inner_backward_data(o->s, DM_SLICES, o->a[Y], o->a[W], o->a[X])
                : dm_inner_backward_weights(o->s, DM_SLICES, o->a[X], o->a[Y], 0, o->a[W], DM_NO_ARRAY);
+}
+
+static dm_status call_inner_by(tool_op *o)
+{
+    return dm_inner_backward_weights_by(o->s, DM_SLICES, o->a[X], o->a[Y], TWO(0), o->a[W], DM_NO_ARRAY);
+}
+
+static dm_status call_inner_with(tool_op *o)
+{
+    const dm_inner inner = DM_INNER_INIT;
+    return dm_inner_backward_weights_with(o->s, &inner, o->a[X], o->a[Y], dm_value(0), o->a[W], DM_NO_ARRAY);
 }
 
 /* y[n, m] = sum of x[n, d] w[m, d] */
@@ -277,6 +427,16 @@ static dm_status call_sums(tool_op *o)
 static dm_status call_relu_sums(tool_op *o)
 {
     return dm_relu_backward_sums(o->s, DM_SLICES, o->a[0], o->a[1], o->a[3], 0, o->a[2]);
+}
+
+static dm_status call_sums_by(tool_op *o)
+{
+    return dm_channel_sums_by(o->s, DM_SLICES, ONE(1), o->a[0], o->a[1], TWO(0), o->a[2]);
+}
+
+static dm_status call_relu_sums_by(tool_op *o)
+{
+    return dm_relu_backward_sums_by(o->s, DM_SLICES, o->a[0], o->a[1], o->a[3], TWO(0), o->a[2]);
 }
 
 static void plain_sums(tool_op *o)
@@ -333,16 +493,26 @@ static void plain_images(tool_op *o)
     }
 }
 
-static const int largest = DM_POOL_MAX, average = DM_POOL_AVERAGE;
+static const int largest = DM_POOL_MAX, average = DM_POOL_AVERAGE, weighted = DM_POOL_WEIGHTED;
 const tool_op_row tool_ops_layers[] = {
     {"conv_forward", "layers", prepare_forward, call_forward, plain_conv, NULL, NULL},
     {"conv_backward_data", "layers", prepare_data, call_data, plain_conv, NULL, NULL},
     {"conv_backward_weights", "layers", prepare_weights, call_weights, plain_conv, NULL, NULL},
     {"pool_forward", "layers", prepare_pool, call_pool, plain_pool, NULL, &largest},
     {"pool_forward_average", "layers", prepare_pool, call_pool, plain_pool, NULL, &average},
+    {"pool_forward_weighted", "layers", prepare_pool_weighted, call_pool, plain_pool_weighted, NULL, &weighted},
+    {"pool_forward_stochastic", "layers", prepare_pool_chosen, call_pool_chosen, NULL, check_pool_chosen, NULL},
+    {"pool_backward_which", "layers", prepare_pool_which, call_pool_which, plain_pool, NULL, &largest},
     {"pool_backward", "layers", prepare_pool_backward, call_pool_backward, plain_pool, NULL, &largest},
     {"lrn_forward", "layers", prepare_lrn, call_lrn, plain_lrn, NULL, NULL},
     {"lrn_backward", "layers", prepare_lrn_backward, call_lrn, plain_lrn, NULL, NULL},
+    {"lrn_forward_within", "layers", prepare_lrn, call_lrn_within, plain_lrn_within, NULL, NULL},
+    {"lrn_backward_within", "layers", prepare_lrn_backward, call_lrn_within, plain_lrn_within, NULL, NULL},
+    {"inner_backward_weights_by", "layers", prepare_inner_weights, call_inner_by, plain_inner, NULL, NULL},
+    {"inner_backward_weights_with", "layers", prepare_inner_weights, call_inner_with, plain_inner, NULL, NULL},
+    {"channel_sums_by", "layers", prepare_sums, call_sums_by, plain_sums, NULL, NULL},
+    {"relu_backward_sums_by", "layers", prepare_relu_sums, call_relu_sums_by, NULL, check_relu_sums, NULL},
+    {"conv_backward_weights_by", "layers", prepare_weights, call_weights_by, plain_conv, NULL, NULL},
     {"inner_forward", "layers", prepare_inner, call_inner, plain_inner, NULL, NULL},
     {"inner_backward_data", "layers", prepare_inner_data, call_inner, plain_inner, NULL, NULL},
     {"inner_backward_weights", "layers", prepare_inner_weights, call_inner, plain_inner, NULL, NULL},

@@ -207,6 +207,31 @@ CALL(tril, dm_tril(o->s, o->a[1], o->a[0]))
 CALL(triu, dm_triu(o->s, o->a[1], o->a[0]))
 CALL(symmetrise, dm_symmetrise(o->s, DM_LOWER, 0, o->a[1], o->a[0]))
 
+CALL(gemm_with, dm_gemm_with(o->s, DM_T, DM_N, 2, o->a[1], o->a[2], 0.5, o->a[0], NULL))
+/* with factors that are elements */
+#define ONE(value) tool_op_element(o, 4, value)
+#define TWO(value) tool_op_element(o, 5, value)
+CALL(rot_by, dm_rot_by(o->s, o->a[0], o->a[1], ONE(0.6), TWO(0.8)))
+CALL(gemm_by, dm_gemm_by(o->s, DM_T, DM_N, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0], NULL))
+CALL(syrk_by, dm_syrk_by(o->s, DM_LOWER, DM_N, ONE(2), o->a[1], TWO(0.5), o->a[0]))
+CALL(herk_by, dm_herk_by(o->s, DM_LOWER, DM_N, ONE(2), o->a[1], TWO(0.5), o->a[0]))
+CALL(syr2k_by, dm_syr2k_by(o->s, DM_LOWER, DM_N, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(her2k_by, dm_her2k_by(o->s, DM_LOWER, DM_N, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(symm_by, dm_symm_by(o->s, DM_LEFT, DM_LOWER, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(hemm_by, dm_hemm_by(o->s, DM_LEFT, DM_LOWER, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(trmm_by, dm_trmm_by(o->s, DM_LEFT, DM_LOWER, DM_N, DM_UNIT, ONE(1), o->a[1], o->a[0]))
+CALL(trsm_by, dm_trsm_by(o->s, DM_LEFT, DM_LOWER, DM_N, DM_UNIT, ONE(1), o->a[1], o->a[0]))
+CALL(gemv_by, dm_gemv_by(o->s, DM_N, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(symv_by, dm_symv_by(o->s, DM_LOWER, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(hemv_by, dm_hemv_by(o->s, DM_LOWER, ONE(2), o->a[1], o->a[2], TWO(0.5), o->a[0]))
+CALL(ger_by, dm_ger_by(o->s, ONE(0.5), o->a[1], o->a[2], o->a[0]))
+CALL(gerc_by, dm_gerc_by(o->s, ONE(0.5), o->a[1], o->a[2], o->a[0]))
+CALL(syr_by, dm_syr_by(o->s, DM_LOWER, ONE(0.5), o->a[1], o->a[0]))
+CALL(her_by, dm_her_by(o->s, DM_LOWER, ONE(0.5), o->a[1], o->a[0]))
+CALL(syr2_by, dm_syr2_by(o->s, DM_LOWER, ONE(0.5), o->a[1], o->a[2], o->a[0]))
+CALL(her2_by, dm_her2_by(o->s, DM_LOWER, ONE(0.5), o->a[1], o->a[2], o->a[0]))
+CALL(cross_entropy_gradient_by, dm_cross_entropy_gradient_by(o->s, o->a[1], o->a[2], ONE(1), o->a[0]))
+
 static void plain_matmul(tool_op *o)
 {
     multiply(o, 1, o->h[1], whole, o->h[2], whole);
@@ -436,5 +461,26 @@ const tool_op_row tool_ops_linalg[] = {
     ROW(covariance, prepare_half, covariance, covariance),
     ROW(distances, prepare_mmm, distances, distances),
     ROW(cosine_distances, prepare_mmm, cosine_distances, distances),
+    ROW(gemm_with, prepare_mmm, gemm_with, gemm),
+    ROW(rot_by, two_vectors, rot_by, rot),
+    ROW(gemm_by, prepare_mmm, gemm_by, gemm),
+    ROW(gemv_by, prepare_vmv, gemv_by, gemv),
+    ROW(symv_by, prepare_vmv, symv_by, symv),
+    ROW(hemv_by, prepare_vmv, hemv_by, symv),
+    ROW(ger_by, prepare_outer, ger_by, ger),
+    ROW(gerc_by, prepare_outer, gerc_by, ger),
+    ROW(syr_by, prepare_outer1, syr_by, syr),
+    ROW(her_by, prepare_outer1, her_by, syr),
+    ROW(syr2_by, prepare_outer, syr2_by, syr2),
+    ROW(her2_by, prepare_outer, her2_by, syr2),
+    ROW(syrk_by, prepare_half, syrk_by, syrk),
+    ROW(herk_by, prepare_half, herk_by, syrk),
+    ROW(syr2k_by, prepare_rank2k, syr2k_by, syr2k),
+    ROW(her2k_by, prepare_rank2k, her2k_by, syr2k),
+    ROW(symm_by, prepare_mmm, symm_by, symm),
+    ROW(hemm_by, prepare_mmm, hemm_by, symm),
+    ROW(trmm_by, prepare_triangle, trmm_by, trmm),
+    ROW(trsm_by, prepare_triangle, trsm_by, trsm),
+    ROW(cross_entropy_gradient_by, prepare_labels, cross_entropy_gradient_by, cross_entropy_gradient),
     {0},
 };

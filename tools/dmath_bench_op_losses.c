@@ -159,6 +159,24 @@ static void plain_accuracy(tool_op *o)
     }
 }
 
+static dm_status call_softmax_backward_by(tool_op *o)
+{
+    return dm_softmax_loss_backward_by(o->s, &options, o->a[0], o->a[1],
+                                       tool_op_element(o, 4, (double)rows_of(o)), o->a[2]);
+}
+
+static dm_status call_sigmoid_backward_by(tool_op *o)
+{
+    return dm_sigmoid_loss_backward_by(o->s, &options, o->a[0], o->a[1],
+                                       tool_op_element(o, 4, (double)o->count[0]), o->a[2]);
+}
+
+static dm_status call_hinge_backward_by(tool_op *o)
+{
+    return dm_hinge_loss_backward_by(o->s, 1, DM_SLICES, o->a[0], o->a[1],
+                                     tool_op_element(o, 4, (double)rows_of(o)), o->a[2]);
+}
+
 const tool_op_row tool_ops_losses[] = {
     {"softmax_loss", "layers", prepare_loss, call_softmax, plain_softmax, NULL, NULL},
     {"softmax_loss_backward", "layers", prepare_gradient, call_softmax_backward, plain_softmax_backward, NULL,
@@ -169,6 +187,11 @@ const tool_op_row tool_ops_losses[] = {
     {"euclidean_loss", "layers", prepare_targets, call_euclidean, plain_euclidean, NULL, NULL},
     {"hinge_loss", "layers", prepare_loss, call_hinge, plain_hinge, NULL, NULL},
     {"hinge_loss_backward", "layers", prepare_gradient, call_hinge_backward, plain_hinge, NULL, NULL},
+    {"softmax_loss_backward_by", "layers", prepare_gradient, call_softmax_backward_by, plain_softmax_backward,
+     NULL, NULL},
+    {"sigmoid_loss_backward_by", "layers", prepare_targets_gradient, call_sigmoid_backward_by,
+     plain_sigmoid_backward, NULL, NULL},
+    {"hinge_loss_backward_by", "layers", prepare_gradient, call_hinge_backward_by, plain_hinge, NULL, NULL},
     {"accuracy", "layers", prepare_loss, call_accuracy, plain_accuracy, NULL, NULL},
     {0},
 };

@@ -8,6 +8,7 @@ typedef struct reduction {
     double (*plain)(const double *x, int64_t n);
     dm_dtype result; /* 0: of the elements */
     double lo, hi;
+    double start; /* of an accumulating one: what the result has */
 } reduction;
 
 #define LOOP(name, start, step, result)                                                                        \
@@ -98,6 +99,30 @@ static void plain(tool_op *o)
     o->want[0] = r->plain(o->h[0], o->n);
 }
 
+static dm_status sum_dim(dm_session *s, dm_array x, const int *dims, int ndims, dm_array out)
+{
+    (void)dims, (void)ndims;
+    return dm_sum_dim(s, x, 0, out);
+}
+
+/* An accumulating reduction goes on from what the first call left, the same value again but for products and
+ * counts, whose type holds what repeated calls make. */
+static dm_status prepare_accumulate(tool_op *o)
+{
+    const reduction *r = o->row->with;
+    dm_status status = prepare(o);
+    if (status == DM_OK && r->start != 0) {
+        status = dm_fill(o->s, o->a[1], r->start);
+    }
+    return status;
+}
+
+/* With elements: slots 4 and 5. */
+static dm_status call_sum_by(tool_op *o)
+{
+    return dm_sum_by(o->s, o->a[0], NULL, 0, tool_op_element(o, 4, 1), tool_op_element(o, 5, 0), o->a[1]);
+}
+
 /* A softmax has as many results as elements. */
 static dm_status prepare_softmax(tool_op *o)
 {
@@ -118,15 +143,25 @@ static void plain_softmax(tool_op *o)
     }
 }
 
+#define ACCUMULATE(name, result, lo, hi, start)                                                                \
+    {                                                                                                          \
+        "accumulate_" #name, "reduction", prepare_accumulate, call, plain, NULL, &(const reduction)            \
+        {                                                                                                      \
+            dm_accumulate_##name, plain_##name, result, lo, hi, start                                          \
+        }                                                                                                      \
+    }
 #define ROW(name, function, result, lo, hi)                                                                    \
     {                                                                                                          \
 #name, "reduction", prepare, call, plain, NULL, &(const reduction)                                     \
         {                                                                                                      \
-            function, plain_##name, result, lo, hi                                                             \
+            function, plain_##name, result, lo, hi, 0                                                          \
         }                                                                                                      \
     }
 const tool_op_row tool_ops_reduce[] = {
     ROW(sum, sum, 0, -1, 1),
+    {"sum_by", "reduction", prepare, call_sum_by, plain, NULL,
+     &(const reduction){NULL, plain_sum, 0, -1, 1, 0}},
+    {"sum_dim", "reduction", prepare, call, plain, NULL, &(const reduction){sum_dim, plain_sum, 0, -1, 1, 0}},
     ROW(prod, dm_prod, 0, 0.9999, 1.0001),
     ROW(min, dm_min, 0, -1, 1),
     ROW(max, dm_max, 0, -1, 1),
@@ -142,6 +177,12 @@ const tool_op_row tool_ops_reduce[] = {
     ROW(norm_1, norm_1, 0, -1, 1),
     ROW(norm_2, norm_2, 0, -1, 1),
     ROW(norm_inf, norm_inf, 0, -1, 1),
+    ACCUMULATE(prod, DM_F64, 0.9999, 1.0001, 1),
+    ACCUMULATE(min, 0, -1, 1, 1),
+    ACCUMULATE(max, 0, -1, 1, -1),
+    ACCUMULATE(any, DM_BOOL, -1, 1, 0),
+    ACCUMULATE(all, DM_BOOL, 0.1, 1, 1),
+    ACCUMULATE(count_nonzero, DM_I64, -1, 1, 0),
     {"softmax", "reduction", prepare_softmax, call_softmax, plain_softmax, NULL, NULL},
     {0},
 };

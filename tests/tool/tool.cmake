@@ -90,6 +90,8 @@ if(TARGET dmath_tool)
   # Manual pages and completion; made anew, because some builds have them on demand only.
   dmath_test(tool_help bash -c "rm -rf pages && ${tool} man pages && ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_help.sh ${tool} pages ${PROJECT_SOURCE_DIR}")
   dmath_test_folder(tool_help)
+  dmath_test(tool_bench_ops ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_bench_ops.sh ${tool} ${PROJECT_SOURCE_DIR})
+  dmath_test_folder(tool_bench_ops)
   # What the guide asks for is enough.
   dmath_test(tool_guide ${CMAKE_CURRENT_SOURCE_DIR}/tool/check_guide.sh ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER}
              -I${PROJECT_SOURCE_DIR}/include -I${PROJECT_SOURCE_DIR}/src)
