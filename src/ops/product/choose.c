@@ -177,6 +177,9 @@ dm_status dmi_gemm_choose(dmi_product *p, dmi_choice *out)
         if (o.cyclic && o.gather > 0 && out->algorithm != DMI_GEMM_CONTRACT && dmi_ring_pays(p, out->moving)) {
             out->algorithm = DMI_GEMM_RING;
         }
+        if (out->algorithm == DMI_GEMM_CYCLIC && dmi_stationary_whole(p)) {
+            out->algorithm = DMI_GEMM_STATIONARY;
+        }
         return out->algorithm == DMI_GEMM_STATIONARY ? not_too_many(p) : DM_OK;
     }
     out->algorithm = forced;

@@ -152,7 +152,8 @@ bool dmi_fused_pays(const dmi_product *p);     /* where the cyclic algorithm cou
 int dmi_fused_moving(const dmi_product *p);    /* 1: b is needed whole by all workers of c; else -1 */
 int64_t dmi_fused_bytes(const dmi_product *p); /* of gathered operands, at the worker with most */
 void dmi_fused_plan(dmi_product *p);
-bool dmi_stationary_single(const dmi_product *p);
+bool dmi_stationary_single(const dmi_product *p); /* one multiplication */
+bool dmi_stationary_whole(const dmi_product *p);  /* of a vector that comes as a whole first */
 void dmi_stationary_plan(dmi_product *p);
 int64_t dmi_stationary_slices(dmi_product *p); /* of k, one after another */
 bool dmi_contract_serves(dmi_product *p);      /* sets stays and brought */

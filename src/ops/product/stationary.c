@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { MOST_BUFFERS = 4, LEAST_BUFFERS = 2 };
+enum { WHOLE = 1 << 20 }; /* bytes */
 
 typedef struct stage {
     dmi_product *p;
@@ -61,9 +62,13 @@ static int64_t bytes_per_index(const dmi_product *p)
     return most;
 }
 
-bool dmi_stationary_single(const dmi_product *p)
+/* A product by a vector on GPUs reads the matrix once. In pieces it takes longer than the vector needs to come,
+ * if that is short: so all of it comes first. */
+bool dmi_stationary_whole(const dmi_product *p)
 {
-    return bytes_per_index(p) == 0; /* then k is one slice */
+    int64_t bytes = bytes_per_index(p) * p->k;
+    return p->b->profile->gpu && (p->m == 1 || p->n == 1) && bytes <= WHOLE &&
+           bytes <= dmi_product_in_flight(p);
 }
 
 static void choose_slices(dmi_product *p, stage *s)
@@ -71,6 +76,12 @@ static void choose_slices(dmi_product *p, stage *s)
     *s = (stage){.p = p, .buffers = p->b->profile->gpu ? MOST_BUFFERS : LEAST_BUFFERS};
     int64_t workers = p->b->profile->workers, row = bytes_per_index(p);
     int64_t limit = dmi_product_in_flight(p);
+    if (row > 0 && dmi_stationary_whole(p)) {
+        s->buffers = 1;
+        s->slice = p->k;
+        s->slices = 1;
+        return;
+    }
     s->slice = row == 0 ? p->k : (p->k + workers - 1) / workers;
     if (p->workspace == 0 &&
         s->slice * row * s->buffers > limit) { /* fewer buffers rather than thinner slices */
@@ -88,6 +99,11 @@ int64_t dmi_stationary_slices(dmi_product *p)
     stage s;
     choose_slices(p, &s);
     return s.slices;
+}
+
+bool dmi_stationary_single(const dmi_product *p)
+{
+    return bytes_per_index(p) == 0 || dmi_stationary_whole(p);
 }
 
 typedef struct source { /* one operand at this worker */
