@@ -34,7 +34,7 @@ dm_status dmi_accuracy_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_labelled d;
     dmi_layer_ref labels;
-    dmi_labelled_describe(call, X, &d, &labels);
+    dmi_labelled_describe(b, call, X, &d, &labels);
     return dmi_plan_layer(
         b, call,
         &(dmi_layer){

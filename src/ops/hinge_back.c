@@ -13,7 +13,7 @@ dm_status dmi_hinge_back_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_labelled d;
     dmi_layer_ref labels;
-    dmi_hinge_describe(call, &d, &labels);
+    dmi_hinge_describe(b, call, &d, &labels);
     return dmi_plan_layer(
         b, call,
         &(dmi_layer){

@@ -5,9 +5,9 @@ enum { X, LABELS, LOSS };
 
 static const char *const norms = "%s: norm is %d, not 1 or 2";
 
-void dmi_hinge_describe(const dmi_call *call, dmi_labelled *d, dmi_layer_ref *labels)
+void dmi_hinge_describe(const dmi_builder *b, const dmi_call *call, dmi_labelled *d, dmi_layer_ref *labels)
 {
-    dmi_labelled_describe(call, X, d, labels);
+    dmi_labelled_describe(b, call, X, d, labels);
     d->loss = call->args.i[DMI_LABELLED_LOSS];
 }
 
@@ -47,7 +47,7 @@ dm_status dmi_hinge_loss_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_labelled d;
     dmi_layer_ref labels;
-    dmi_hinge_describe(call, &d, &labels);
+    dmi_hinge_describe(b, call, &d, &labels);
     return dmi_plan_layer(
         b, call,
         &(dmi_layer){

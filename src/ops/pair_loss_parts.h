@@ -10,6 +10,6 @@ DM_CHECKED dm_status dmi_pair_fits(const dmi_call *call);
 /* The descriptor, and how the kernel takes the targets. */
 void dmi_pair_describe(const dmi_call *call, dmi_labelled *d, dmi_layer_ref *targets);
 /* Of hinge losses, whose labels are those of softmax_loss_parts.h. */
-void dmi_hinge_describe(const dmi_call *call, dmi_labelled *d, dmi_layer_ref *labels);
+void dmi_hinge_describe(const dmi_builder *b, const dmi_call *call, dmi_labelled *d, dmi_layer_ref *labels);
 
 #endif

@@ -26,7 +26,7 @@ dm_status dmi_softmax_back_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_labelled d;
     dmi_layer_ref labels;
-    dmi_labelled_describe(call, PROB, &d, &labels);
+    dmi_labelled_describe(b, call, PROB, &d, &labels);
     return dmi_plan_layer(
         b, call,
         &(dmi_layer){

@@ -65,7 +65,8 @@ void dmi_labelled_options(const dmi_call *call, dmi_labelled *d)
     d->ignore_label = call->args.i[IGNORE_LABEL];
 }
 
-void dmi_labelled_describe(const dmi_call *call, int x, dmi_labelled *d, dmi_layer_ref *labels)
+void dmi_labelled_describe(const dmi_builder *b, const dmi_call *call, int x, dmi_labelled *d,
+                           dmi_layer_ref *labels)
 {
     const dmi_desc *scores = &call->operand[x].desc;
     bool counted = dmi_labelled_counts(call);
@@ -76,7 +77,10 @@ void dmi_labelled_describe(const dmi_call *call, int x, dmi_labelled *d, dmi_lay
                         .whole = counted,
                         .top_k = call->args.i[DMI_LABELLED_TOP]};
     dmi_labelled_options(call, d);
-    *labels = (dmi_layer_ref){counted ? DMI_LAYER_WHOLE : DMI_LAYER_SLICED, LABELS, DM_I32, 0};
+    bool gpu = b->profile->facts.gpu &&
+               !b->profile->facts.emulated; /* whose kernels take labels of f32, as nets have them */
+    dm_dtype type = gpu && call->operand[LABELS].desc.dtype == DM_F32 ? DM_F32 : DM_I32;
+    *labels = (dmi_layer_ref){counted ? DMI_LAYER_WHOLE : DMI_LAYER_SLICED, LABELS, type, 0};
 }
 
 dm_status dm_softmax_loss(dm_session *session, const dm_loss *options, dm_array x, dm_array labels,
@@ -103,7 +107,7 @@ dm_status dmi_softmax_loss_plan(dmi_builder *b, const dmi_call *call)
 {
     dmi_labelled d;
     dmi_layer_ref labels;
-    dmi_labelled_describe(call, X, &d, &labels);
+    dmi_labelled_describe(b, call, X, &d, &labels);
     int prob = call->noperand > PROB ? DMI_LAYER_MADE : DMI_LAYER_NONE;
     return dmi_plan_layer(b, call,
                           &(dmi_layer){.kernel = DMI_KERNEL_softmax_loss,

@@ -9,7 +9,8 @@ DM_CHECKED dm_status dmi_labelled_call(const dm_loss *options, int op, dmi_call 
 /* x: N x ... x C; labels, operand 1: one for each C elements. Shapes, memory. */
 DM_CHECKED dm_status dmi_labelled_fits(const dmi_call *call, int x);
 /* Its descriptor, and how the kernel takes the labels: whole where they must be counted. */
-void dmi_labelled_describe(const dmi_call *call, int x, dmi_labelled *d, dmi_layer_ref *labels);
+void dmi_labelled_describe(const dmi_builder *b, const dmi_call *call, int x, dmi_labelled *d,
+                           dmi_layer_ref *labels);
 /* Must the labels that are not ignored be counted? */
 bool dmi_labelled_counts(const dmi_call *call);
 void dmi_labelled_options(const dmi_call *call, dmi_labelled *d); /* writes what the caller's options decide */

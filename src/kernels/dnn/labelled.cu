@@ -3,6 +3,8 @@
  * extents alone. */
 #include "kernels/dnn/labelled.cuh"
 
+#include <type_traits>
+
 enum { THREADS = DMI_CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP, BLOCKS = 512, GROUP = 4 };
 /* Rows of at most FEW classes: a team of up to 8 lanes has OWN elements each. SHORT_BLOCKS: 8 on each of 132
  * multiprocessors. */
@@ -10,6 +12,7 @@ enum { FEW = 128, OWN = 16, SHORT_BLOCKS = 1056 };
 #define ALL 0xffffffffu
 typedef dmi_cuda_labelled params;
 
+/* L void: labels of classes; else targets of this type. */
 template <typename L>
 static __global__ void __launch_bounds__(THREADS)
     count_ignored(const dmi_labelled d, const L *label, unsigned long long *out)
@@ -17,7 +20,11 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t n = d.batch * d.places;
     unsigned long long count = 0;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) {
-        count += is_ignored(d, label[i]);
+        if constexpr (std::is_void<L>::value) {
+            count += is_ignored(d, label_at(d, label, i));
+        } else {
+            count += is_ignored(d, label[i]);
+        }
     }
     for (int by = WARP / 2; by > 0; by /= 2) {
         count += __shfl_down_sync(ALL, count, by);
@@ -45,6 +52,23 @@ static __device__ double block_sum(double value)
     return value;
 }
 
+/* What a thread block's sum becomes: the loss, where there is but one thread block. */
+static __device__ void finish(const params &p, double value, double *sum)
+{
+    value /= divisor_of(p);
+    *sum = p.d.loss == DMI_LOSS_EUCLIDEAN ? value / 2 : value;
+}
+
+static __device__ void keep_sum(const params &p, double value, double *partial, double *sum)
+{
+    value = block_sum(value);
+    if (threadIdx.x == 0 && gridDim.x == 1) {
+        finish(p, value, sum);
+    } else if (threadIdx.x == 0) {
+        partial[blockIdx.x] = value;
+    }
+}
+
 static __global__ void __launch_bounds__(THREADS)
     join(const params p, int parts, const double *partial, double *sum)
 {
@@ -55,8 +79,7 @@ static __global__ void __launch_bounds__(THREADS)
     }
     value = block_sum(value);
     if (threadIdx.x == 0) {
-        value /= divisor_of(p);
-        *sum = p.d.loss == DMI_LOSS_EUCLIDEAN ? value / 2 : value;
+        finish(p, value, sum);
     }
 }
 
@@ -137,7 +160,7 @@ static __device__ __forceinline__ group<T, GROUP> part_of_row(const T *x, int c,
  * are whole aligned groups; which elements a lane has does not depend on it. */
 template <typename T, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
-    short_rows(const params p, int team, const T *x, const int32_t *labels, T *prob, double *partial)
+    short_rows(const params p, int team, const T *x, const void *labels, T *prob, double *partial, double *out)
 {
     after_previous();
     const int parts = OWN / GROUP, lane = (int)threadIdx.x % WARP, member = lane % team, n = (int)p.d.classes;
@@ -148,7 +171,7 @@ static __global__ void __launch_bounds__(THREADS)
         bool there = first + lane / team < p.rows;
         int64_t row = there ? first + lane / team : first;
         const T *from = x + row * n;
-        int32_t label = labels[row];
+        int32_t label = label_at(p.d, labels, row);
         group<T, GROUP> own[parts];
         T top = (T)-INFINITY, sum = 0;
 #pragma unroll
@@ -198,10 +221,7 @@ static __global__ void __launch_bounds__(THREADS)
             sum_of_rows -= (double)log(at < (T)FLT_MIN ? (T)FLT_MIN : at);
         }
     }
-    sum_of_rows = block_sum(sum_of_rows);
-    if (threadIdx.x == 0) {
-        partial[blockIdx.x] = sum_of_rows;
-    }
+    keep_sum(p, sum_of_rows, partial, out);
 }
 
 template <typename T>
@@ -230,7 +250,7 @@ template <typename T> static __device__ double hinge_row(const params &p, int la
 
 template <typename T, int WHAT, int R>
 static __global__ void __launch_bounds__(THREADS)
-    row_sums(const params p, const T *x, const int32_t *label, T *prob, double *partial)
+    row_sums(const params p, const T *x, const void *labels, T *prob, double *partial, double *out)
 {
     after_previous();
     int lane = (int)threadIdx.x % WARP;
@@ -238,15 +258,13 @@ static __global__ void __launch_bounds__(THREADS)
     for (int64_t i = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP; i < p.rows;
          i += (int64_t)gridDim.x * WARPS) {
         const T *row = x + i * p.d.classes;
+        int32_t label = label_at(p.d, labels, i);
         sum += WHAT == DMI_CUDA_SOFTMAX
-                   ? softmax_row<T, R>(p, lane, row, label[i], prob != NULL ? prob + i * p.d.classes : prob)
-               : WHAT == DMI_CUDA_ACCURACY ? accuracy_row(p, lane, row, label[i])
-                                           : hinge_row(p, lane, row, label[i]);
+                   ? softmax_row<T, R>(p, lane, row, label, prob != NULL ? prob + i * p.d.classes : prob)
+               : WHAT == DMI_CUDA_ACCURACY ? accuracy_row(p, lane, row, label)
+                                           : hinge_row(p, lane, row, label);
     }
-    sum = block_sum(lane == 0 ? sum : 0);
-    if (threadIdx.x == 0) {
-        partial[blockIdx.x] = sum;
-    }
+    keep_sum(p, lane == 0 ? sum : 0, partial, out);
 }
 
 /* The loss of `most` elements. Sigmoid cross-entropy of one: -(t log s + (1 - t) log(1 - s)), s = 1 / (1 +
@@ -275,7 +293,7 @@ static __device__ __forceinline__ double pair_terms(const params &p, const group
 /* A thread takes GROUP elements at once; which ones does not depend on whether they are aligned. */
 template <typename T, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS)
-    pair_sums(const params p, const T *x, const T *target, double *partial)
+    pair_sums(const params p, const T *x, const T *target, double *partial, double *out)
 {
     after_previous();
     double sum = 0;
@@ -296,17 +314,13 @@ static __global__ void __launch_bounds__(THREADS)
         }
         sum += pair_terms<T>(p, a, t, most);
     }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) {
-        partial[blockIdx.x] = sum;
-    }
+    keep_sum(p, sum, partial, out);
 }
 
 template <typename T>
 static void launch_sums(dmi_queue *q, int what, const params *p, const void *scores, const void *labels,
                         double *sum, void *prob)
 {
-    const int32_t *label = (const int32_t *)labels;
     const T *x = (const T *)scores;
     T *made = (T *)prob;
     const T *target = (const T *)labels;
@@ -327,19 +341,21 @@ static void launch_sums(dmi_queue *q, int what, const params *p, const void *sco
         bool whole = (((uintptr_t)x | (uintptr_t)prob) & (sizeof(group<T, GROUP>) - 1)) == 0 &&
                      p->d.classes % GROUP == 0;
         auto kernel = whole ? short_rows<T, true> : short_rows<T, false>;
-        launch_after(q, kernel, dim3(blocks), *p, team, x, label, made, partial);
+        launch_after(q, kernel, dim3(blocks), *p, team, x, labels, made, partial, sum);
     } else if (what != DMI_CUDA_PAIR) {
         auto kernel = what == DMI_CUDA_ACCURACY ? row_sums<T, DMI_CUDA_ACCURACY, 0>
                       : what == DMI_CUDA_HINGE  ? row_sums<T, DMI_CUDA_HINGE, 0>
                       : each <= 32              ? row_sums<T, DMI_CUDA_SOFTMAX, 32>
                                                 : row_sums<T, DMI_CUDA_SOFTMAX, 0>;
-        launch_after(q, kernel, dim3(blocks), *p, x, label, made, partial);
+        launch_after(q, kernel, dim3(blocks), *p, x, labels, made, partial, sum);
     } else if (aligned) {
-        launch_after(q, pair_sums<T, true>, dim3(blocks), *p, x, target, partial);
+        launch_after(q, pair_sums<T, true>, dim3(blocks), *p, x, target, partial, sum);
     } else {
-        launch_after(q, pair_sums<T, false>, dim3(blocks), *p, x, target, partial);
+        launch_after(q, pair_sums<T, false>, dim3(blocks), *p, x, target, partial, sum);
     }
-    launch_after(q, join, dim3(1), *p, (int)blocks, partial, sum);
+    if (blocks > 1) {
+        launch_after(q, join, dim3(1), *p, (int)blocks, partial, sum);
+    }
 }
 
 /* Counts the labels of the batch, and steps to those of the slice. */
@@ -353,7 +369,8 @@ template <typename L> static const void *counted(dmi_queue *q, params *p, const 
             p->d, (const L *)labels, count);
     }
     p->ignored = count;
-    return (const L *)labels + p->d.dnn.first * p->d.places;
+    const int64_t width = std::is_same<L, double>::value ? 8 : 4;
+    return (const char *)labels + p->d.dnn.first * p->d.places * width;
 }
 
 void dmi_cuda_launch_labelled(dmi_queue *q, int what, const dmi_labelled *d, double scale, const void *x,
@@ -366,7 +383,7 @@ void dmi_cuda_launch_labelled(dmi_queue *q, int what, const dmi_labelled *d, dou
     p.divisor = dmi_labelled_divisor(d, d->batch * d->places);
     p.scale = d->whole ? scale : scale / p.divisor;
     if (d->whole) {
-        labels = !pair  ? counted<int32_t>(q, &p, labels)
+        labels = !pair  ? counted<void>(q, &p, labels)
                  : wide ? counted<double>(q, &p, labels)
                         : counted<float>(q, &p, labels);
     }

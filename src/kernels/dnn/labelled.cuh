@@ -5,7 +5,7 @@
 extern "C" {
 #include "kernels/dnn/dnn_cuda.h"
 }
-#include "kernels/cuda/common.cuh"
+#include "kernels/box/convert.cuh"
 
 #include <float.h>
 #include <math.h>
@@ -29,6 +29,12 @@ static __device__ __forceinline__ double divisor_of(const dmi_cuda_labelled &p)
 template <typename L> static __device__ __forceinline__ bool is_ignored(const dmi_labelled &d, L label)
 {
     return d.ignores && label == (L)d.ignore_label;
+}
+
+/* Label i of a slice, or of the batch where labels are counted: f32 is converted as dm_copy does it. */
+static __device__ __forceinline__ int32_t label_at(const dmi_labelled &d, const void *labels, int64_t i)
+{
+    return d.dnn.type[1] == DM_F32 ? to_i32(((const float *)labels)[i]) : ((const int32_t *)labels)[i];
 }
 
 /* max(0, 1 - x) at the label, max(0, 1 + x) elsewhere. */

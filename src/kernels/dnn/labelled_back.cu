@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(THREADS)
     const bool pair = WHAT == DMI_CUDA_PAIR_BACK;
     uint32_t row = divided(i, lanes);
     double factor = p.ignored != NULL ? p.scale / divisor_of(p) : p.scale;
-    int32_t label = pair ? 0 : ((const int32_t *)labels)[row], c = (int32_t)(i - row * lanes.extent) * V;
+    int32_t label = pair ? 0 : label_at(p.d, labels, row), c = (int32_t)(i - row * lanes.extent) * V;
     group<T, V> value = *(const group<T, V> *)(x + (int64_t)i * V), target = {};
     if (pair) {
         target = *(const group<T, V> *)((const T *)labels + (int64_t)i * V);
@@ -55,7 +55,7 @@ static void launch_items(dmi_queue *q, const params *p, const T *x, const void *
 {
     const bool pair = WHAT == DMI_CUDA_PAIR_BACK;
     int64_t row = pair ? V : p->d.classes, rows = pair ? p->rows / V : p->rows, most = DMI_CUDA_ITEMS / row,
-            width = pair ? V * sizeof(T) : sizeof(int32_t);
+            width = pair ? V * sizeof(T) : 4; /* of i32, or f32 */
     for (int64_t r = 0; r < rows; r += most) {
         int64_t items = (rows - r < most ? rows - r : most) * (row / V);
         launch_after(q, gradients<T, WHAT, V>, dim3(blocks_for(items, THREADS)), *p, (uint32_t)items,
