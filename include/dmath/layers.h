@@ -200,6 +200,22 @@ DM_API DM_CHECKED dm_status dm_lrn_forward(dm_session *session, const dm_lrn *lr
 DM_API DM_CHECKED dm_status dm_lrn_backward(dm_session *session, const dm_lrn *lrn, dm_array x, dm_array dy,
                                             dm_array dx);
 
+/* y = the pooling by the largest of what dm_lrn_forward makes of x, which is never in memory as a whole. Where
+ * x and y have one type, y and which are to the bit those of dm_lrn_forward into an array of that type, and of
+ * dm_pool_forward from it, but on GPUs for f16 and bf16 with more than 2048 channels, where nothing is rounded
+ * in between. x: N x H x W x C; y: as dm_pool_shape has it; which: of y's shape, u8, or DM_NO_ARRAY.
+ * pool->slices is not read: lrn->slices counts. Errors: DM_ERR_ARG (within is not 0, a method other than
+ * DM_POOL_MAX), DM_ERR_DTYPE (which is not u8, or windows have more than 255 elements), DM_ERR_SHAPE. Cost: an
+ * element of x is read, and an element of y and which written, by f16 and bf16 on GPUs with windows of 2 x 2,
+ * stride 2, or 3 x 3, stride 1 or 2, C a multiple of 8 and local_size 3 or 5; else the costs of both calls, and
+ * workspace for a sample, on GPUs for some. */
+DM_API DM_CHECKED dm_status dm_lrn_pool_forward(dm_session *session, const dm_lrn *lrn, const dm_pool *pool,
+                                                dm_array x, dm_array y, dm_array which);
+/* dx = the gradient by x, from the `which` that dm_lrn_pool_forward wrote. dy: of y's shape. The numbers are
+ * those of dm_pool_backward_which and dm_lrn_backward, as above. */
+DM_API DM_CHECKED dm_status dm_lrn_pool_backward(dm_session *session, const dm_lrn *lrn, const dm_pool *pool,
+                                                 dm_array x, dm_array which, dm_array dy, dm_array dx);
+
 /* ---- inner product --------------------------------------------------------------------------------------- */
 
 /* y = x w^T + bias. x: N x ..., of D elements a sample, in row-major order; w: M x ..., of D elements a row; y: N x
@@ -242,6 +258,21 @@ DM_API DM_CHECKED dm_status dm_channel_sums(dm_session *session, int slices, dou
                                             dm_array y, double beta, dm_array out);
 DM_API DM_CHECKED dm_status dm_channel_sums_by(dm_session *session, int slices, dm_factor scale, dm_array x,
                                                dm_array y, dm_factor beta, dm_array out);
+
+/* ---- update ---------------------------------------------------------------------------------------------- */
+
+/* One step of gradient descent with momentum, in one pass: history = momentum * history + rate * (scale *
+ * gradient + decay * weights), then weights = weights - history; with l1 not 0 sign(weights) counts in place of
+ * weights. The same numbers as these two expressions of dm_map. gradient, history, weights: one shape and one
+ * type, f32 or f64; history lies as weights does: in the same layout, and the same part of it where they are
+ * views. rate: a number, or an element of f32 or f64. Errors: DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_OVERLAP (of
+ * any two), DM_ERR_LAYOUT (of the history). Cost: each array is read once, history and weights are written
+ * once; the gradient comes to where weights lie. */
+DM_API DM_CHECKED dm_status dm_momentum_step(dm_session *session, double scale, double decay, int l1,
+                                             double momentum, dm_factor rate, dm_array gradient,
+                                             dm_array history, dm_array weights);
+
+/* ---- gradients of ReLU with sums ------------------------------------------------------------------------- */
 
 /* dx = dy where x > 0, else 0; db[c] = beta db[c] + the sum of dx[..., c] over all dims but the last: the
  * gradients of ReLU(v + bias), where x is v + bias or the result. x, dy and dx: one shape, N x ... x C; db: C

@@ -458,6 +458,11 @@ static dm_status pool_with_places(nn_layer *l)
 
 dm_status nn_pooling_forward(nn_layer *l)
 {
+    nn_layer *lrn = l->pooled;
+    if (lrn) {
+        return dm_lrn_pool_forward(l->net->session, &lrn->u.lrn, &l->u.pool, lrn->bottom[0]->data,
+                                   l->top[0]->data, l->top[0]->which);
+    }
     if (l->tops == 2) {
         return pool_with_places(l);
     }
@@ -467,8 +472,15 @@ dm_status nn_pooling_forward(nn_layer *l)
 
 dm_status nn_pooling_backward(nn_layer *l)
 {
+    nn_layer *lrn = l->pooled;
     if (!l->down[0]) {
         return DM_OK;
+    }
+    if (lrn) {
+        dm_array dx = nn_down(lrn, 0);
+        return nn_down_done(lrn, 0,
+                            dm_lrn_pool_backward(l->net->session, &lrn->u.lrn, &l->u.pool, lrn->bottom[0]->data,
+                                                 l->top[0]->which, l->top[0]->diff, dx));
     }
     dm_session *s = l->net->session;
     dm_array down = nn_down(l, 0), diff = l->top[0]->diff;

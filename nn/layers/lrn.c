@@ -28,12 +28,15 @@ dm_status nn_lrn_setup(nn_layer *l)
 
 dm_status nn_lrn_forward(nn_layer *l)
 {
+    if (l->pooled) {
+        return DM_OK;
+    }
     return dm_lrn_forward(l->net->session, &l->u.lrn, l->bottom[0]->data, l->top[0]->data);
 }
 
 dm_status nn_lrn_backward(nn_layer *l)
 {
-    if (!l->down[0]) {
+    if (!l->down[0] || l->pooled) {
         return DM_OK;
     }
     dm_array down = nn_down(l, 0);

@@ -34,11 +34,11 @@ static dm_status make(nn_net *net, nn_blob *b)
     dm_dtype type = type_of(net, b);
     dm_status status = DM_OK;
     b->laid = b->laid && type_of(net, b->laid->top[0]) == type ? b->laid : NULL;
-    status = b->shares || b->laid ? DM_OK : nn_blob_array(net, b, type, &b->data);
+    status = b->shares || b->laid || b->between ? DM_OK : nn_blob_array(net, b, type, &b->data);
     const bool fused = b->producer->fused;
     if (status == DM_OK && fused && !b->diff.id) {
         status = nn_fused_make(b->producer->fused, type);
-    } else if (status == DM_OK && diff && !fused && !b->shares_diff && !b->joined) {
+    } else if (status == DM_OK && diff && !fused && !b->shares_diff && !b->joined && !b->between) {
         status = nn_blob_array(net, b, type, &b->diff);
     }
     status = status == DM_OK && diff && b->picks ? nn_blob_array(net, b, DM_U8, &b->which) : status;

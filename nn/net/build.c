@@ -135,6 +135,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
         status =
             status == DM_OK && net->phase == NN_TRAIN && !share && !net->debug ? nn_fused_find(net) : status;
         nn_blobs_lend(net, setup->lean);
+        nn_merge_lent(net);
         status = status == DM_OK ? nn_blobs_make(net, false) : status;
     }
     status = status == DM_OK ? nn_params_place(net, share, setup->apart) : status;

@@ -2,7 +2,8 @@
  * the two has no name any more, and no array. Backward: a ReLU before LRN or pooling by the largest, which mask
  * what they give back. The gradient needs y alone: y > 0 where x > 0. Any other ReLU behind a convolution makes
  * the gradient of its bias on the way; before a Concat, it reads its part of that one's
- * gradient where it is, and the convolution writes to its part of that one's top. */
+ * gradient where it is, and the convolution writes to its part of that one's top. In a lean net pooling by the
+ * largest does the passes of an LRN before it. */
 #include "net/net.h"
 
 #include <string.h>
@@ -88,6 +89,30 @@ void nn_merge(nn_net *net)
             merge_bias(l);
             merge_concat(net, l);
             merge_top(net, l);
+        }
+    }
+}
+
+/* Windows of channels; more of them GPUs would not round between the two (dm_lrn_pool_forward). */
+static bool takes_lrn(const nn_net *net, const nn_layer *lrn)
+{
+    enum { MOST_CHANNELS = 2048 };
+    const nn_blob *between = lrn->top[0];
+    const nn_layer *pool = is(lrn, "LRN") && !lrn->u.lrn.within ? reader(net, between) : NULL;
+    return pool && is(pool, "Pooling") && pool->u.pool.method == DM_POOL_MAX && pool->top[0]->picks &&
+           pool->tops == 1 && pool->need_backward == lrn->need_backward && between->lent &&
+           between->shape[1] <= MOST_CHANNELS && pool->down[0] == lrn->down[0];
+}
+
+void nn_merge_lent(nn_net *net)
+{
+    for (int k = 0; k < net->layer_count && !net->debug; k++) {
+        nn_layer *l = &net->layers[k];
+        if (takes_lrn(net, l)) {
+            nn_layer *pool = reader(net, l->top[0]);
+            l->pooled = pool;
+            pool->pooled = l;
+            l->top[0]->between = true;
         }
     }
 }

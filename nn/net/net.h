@@ -36,6 +36,7 @@ typedef struct nn_blob {
     bool need_backward, under_loss, has_diff;
     bool own_loss; /* the program gives a gradient */
     bool lent;     /* its arrays are there only while a step is recorded, or where calls go one by one */
+    bool between;  /* it has no arrays: LRN makes it and pooling reads it, at once (nn_layer.pooled) */
     double loss_weight;
     dm_array data, diff;
     dm_array spare[NN_SPARES];  /* the gradients after the first, until they are added in one pass */
@@ -138,6 +139,7 @@ struct dm_layer {
     bool merged;      /* the layer before it does its forward pass */
     bool merged_back; /* the layer behind it does its backward pass */
     bool bias_behind; /* Convolution: the ReLU behind it makes the gradient of its bias */
+    nn_layer *pooled; /* LRN: the pooling behind it, which does its passes too; Pooling: that LRN; NULL: none */
     nn_fused *fused;  /* Convolution: whose gradients are made with its own; NULL: none */
     bool lent;        /* what it prepares is there only with the arrays of lent blobs */
     bool prepared;
@@ -229,6 +231,7 @@ dm_status nn_net_leave(const nn_net *net, dm_status status);
 void nn_log(const nn_net *net, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --- merge.c: layers that a layer beside them can do. */
 void nn_merge(nn_net *net);
+void nn_merge_lent(nn_net *net); /* of blobs that are lent: LRN and pooling */
 /* --- fused.c: finds such layers of a net that is trained; when the parameters are there, views of them; arrays
  * for the gradients by outputs; the backward pass of such a layer. */
 dm_status nn_fused_find(nn_net *net);

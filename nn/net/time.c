@@ -233,7 +233,8 @@ dm_status nn_rates_measure(const nn_net *net, nn_rates *out)
 
 double nn_layer_bytes(const nn_layer *l, bool back)
 {
-    if (back ? !l->need_backward || l->merged_back : l->merged) {
+    const bool lrn = l->pooled && l->top[0]->between; /* the pooling behind it does its work */
+    if (lrn || (back ? !l->need_backward || l->merged_back : l->merged)) {
         return 0;
     }
     const double each = l->net->type == DM_F32 ? 4 : 2;

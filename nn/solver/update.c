@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 4, TEXT = 128 };
+enum { STEPS = 4 };
 
-/* G in the first step stands for the gradient, which is then not written down. */
+/* No steps: dm_momentum_step does it all in one pass. */
 struct nn_rule {
     const char *type;
     int histories;
@@ -23,7 +23,7 @@ struct nn_rule {
 enum { MOMENTUM = 1, MOMENTUM2 = 2, RMS_DECAY = 4, DELTA = 8 };
 
 static const nn_rule rules[] = {
-    {"SGD", 1, MOMENTUM, {{'h', "m * h + r * G"}, {'w', "w - h"}}},
+    {"SGD", 1, MOMENTUM, {{0}}},
     {"Nesterov", 1, MOMENTUM, {{'w', "w - (m * m * h + (1 + m) * r * d)"}, {'h', "m * h + r * d"}}},
     {"AdaGrad", 1, DELTA, {{'h', "h + d * d"}, {'w', "w - r * d / (sqrt(h) + e)"}}},
     {"RMSProp", 1, DELTA | RMS_DECAY, {{'h', "q * h + (1 - q) * d * d"}, {'w', "w - r * d / (sqrt(h) + e)"}}},
@@ -144,7 +144,7 @@ static dm_status update(dm_solver *s, const moving *p, double rate, double facto
     const nn_rate *recorded = s->net->recording ? nn_step_rate(s, p->lr_mult) : NULL;
     double decay = s->weight_decay * p->decay_mult;
     double m = s->momentum, b = nn_real(s->m, "SolverParameter", "momentum2");
-    const char *gradient = decay == 0 ? "c * d" : s->l1 ? "(c * d + x * sign(w))" : "(c * d + x * w)";
+    const char *gradient = decay == 0 ? "c * d" : s->l1 ? "c * d + x * sign(w)" : "c * d + x * w";
     dm_array h = p->history[0], k = s->rule->histories > 1 ? p->history[1] : h;
     const dm_map_arg all[] = {DM_ARG("w", p->data),
                               DM_ARG("d", p->diff),
@@ -158,17 +158,15 @@ static dm_status update(dm_solver *s, const moving *p, double rate, double facto
                               DM_NUMBER("e", nn_real(s->m, "SolverParameter", "delta")),
                               DM_NUMBER("c", factor / (double)s->iter_size),
                               DM_NUMBER("x", decay)};
-    const char *inlined = strchr(s->rule->steps[0].text, 'G');
-    dm_status status = inlined ? DM_OK : nn_map(s->session, gradient, NN_COUNT(all), all, p->diff);
+    if (!s->rule->steps[0].text) {
+        dm_factor r = recorded ? dm_element(recorded->array) : dm_value(rate * p->lr_mult);
+        return dm_momentum_step(s->session, factor / (double)s->iter_size, decay, s->l1, m, r, p->diff, h,
+                                p->data);
+    }
+    dm_status status = nn_map(s->session, gradient, NN_COUNT(all), all, p->diff);
     for (int n = 0; status == DM_OK && n < STEPS && s->rule->steps[n].text; n++) {
-        const char *from = s->rule->steps[n].text;
         const char target = s->rule->steps[n].target;
-        char text[TEXT];
-        snprintf(text, sizeof text, "%s", from);
-        if (n == 0 && inlined) {
-            snprintf(text, sizeof text, "%.*s%s%s", (int)(inlined - from), from, gradient, inlined + 1);
-        }
-        status = nn_map(s->session, text, NN_COUNT(all), all,
+        status = nn_map(s->session, s->rule->steps[n].text, NN_COUNT(all), all,
                         target == 'w'   ? p->data
                         : target == 'd' ? p->diff
                         : target == 'h' ? h

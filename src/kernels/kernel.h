@@ -17,10 +17,11 @@
 #include "device/queue.h"
 #include "kernels/dnn/dnn.h"
 #include "kernels/ewise/ewise.h"
+#include "kernels/ewise/momentum.h"
 #include "kernels/ewise/within.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/index/index.h"
 #include "kernels/gemm/trsm.h"
+#include "kernels/index/index.h"
 #include "kernels/order/order.h"
 #include "kernels/random/fill.h"
 #include "kernels/reduce/reduce.h"
@@ -49,8 +50,9 @@ enum {
 #define DMI_KERNELS_THAT_FAIL(X) X(within)
 /* Kernels that may need workspace. Plans give it to them (dmi_build_kernel); what calls them otherwise does. */
 #define DMI_KERNELS_WITH_WORKSPACE(X)                                                                          \
-    X(gemm) X(fused) X(reduce) X(conv) X(conv_data) X(conv_weights) X(inner) X(inner_data) X(inner_weights)              \
-    X(pooling_back) X(lrn_back)
+    X(gemm)                                                                                                    \
+    X(fused) X(reduce) X(conv) X(conv_data) X(conv_weights) X(inner) X(inner_data) X(inner_weights)            \
+        X(pooling_back) X(lrn_back) X(lrn_pool_back)
 
 /* What kernels may know of the devices of the workers: agreed on at the start of the session, alike everywhere. */
 typedef struct dmi_device_facts {

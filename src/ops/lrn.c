@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 
-enum { SIZE, WITHIN, RELU = 3 };
 enum { X, Y };
 
 dm_status dmi_lrn_call(const dm_lrn *lrn, int op, dmi_call *call)
@@ -34,7 +33,7 @@ dm_status dmi_lrn_call(const dm_lrn *lrn, int op, dmi_call *call)
 dm_status dmi_lrn_fits(const dmi_call *call, int last)
 {
     const dmi_desc *x = &call->operand[0].desc;
-    dm_status status = call->args.i[WITHIN] ? dmi_layer_dims(call, 0, 4) : DM_OK;
+    dm_status status = call->args.i[DMI_LRN_WITHIN] ? dmi_layer_dims(call, 0, 4) : DM_OK;
     if (status == DM_OK && x->ndim < 2) {
         status = dmi_fail(DM_ERR_SHAPE, "%s: %s has %d dims, not 2 or more", dmi_call_name(call),
                           dmi_operand_name(call, 0), x->ndim);
@@ -48,7 +47,9 @@ dm_status dmi_lrn_fits(const dmi_call *call, int last)
 void dmi_lrn_describe(const dmi_builder *b, const dmi_call *call, dmi_lrn *d)
 {
     const dmi_desc *x = &call->operand[0].desc;
-    *d = (dmi_lrn){.within = call->args.i[WITHIN], .relu = call->args.i[RELU], .size = call->args.i[SIZE]};
+    *d = (dmi_lrn){.within = call->args.i[DMI_LRN_WITHIN],
+                   .relu = call->args.i[DMI_LRN_RELU],
+                   .size = call->args.i[DMI_LRN_SIZE]};
     d->unit = d->within ? dmi_layer_sample(x) : x->extent[x->ndim - 1];
     bool shared = !d->within && d->unit <= DMI_LRN_SHARED;
     d->dnn.dtype = shared ? dmi_layer_kernel_dtype(b, call, ~0u) : dmi_layer_dtype(call);

@@ -9,6 +9,6 @@ DM_CHECKED dm_status dmi_lrn_call(const dm_lrn *lrn, int op, dmi_call *call);
 /* Operands 0 to `last` have one shape, which fits. */
 DM_CHECKED dm_status dmi_lrn_fits(const dmi_call *call, int last);
 void dmi_lrn_describe(const dmi_builder *b, const dmi_call *call, dmi_lrn *d);
-enum { DMI_LRN_SLICES = 2 }; /* place in args.i */
+enum { DMI_LRN_SIZE, DMI_LRN_WITHIN, DMI_LRN_SLICES, DMI_LRN_RELU }; /* places in args.i */
 
 #endif

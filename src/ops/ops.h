@@ -6,13 +6,15 @@
 
 enum {
     DMI_DT_FLOAT = 1 << DM_F64 | 1 << DM_F32 | 1 << DM_F16 | 1 << DM_BF16,
-    DMI_DT_INT = 1 << DM_I64 | 1 << DM_I32 | 1 << DM_I16 | 1 << DM_I8 | 1 << DM_U64 | 1 << DM_U32 | 1 << DM_U16 |
-                 1 << DM_U8,
+    DMI_DT_INT = 1 << DM_I64 | 1 << DM_I32 | 1 << DM_I16 | 1 << DM_I8 | 1 << DM_U64 | 1 << DM_U32 |
+                 1 << DM_U16 | 1 << DM_U8,
     DMI_DT_COMPLEX = 1 << DM_C64 | 1 << DM_C128,
     DMI_DT_SOLVE = 1 << DM_F64 | 1 << DM_F32 | DMI_DT_COMPLEX,
     DMI_DT_LABELS = DMI_DT_FLOAT | DMI_DT_INT,
     DMI_DT_INDEX = 1 << DM_I32 | 1 << DM_I64,
     DMI_DT_PLACES = DMI_DT_INDEX | 1 << DM_U8, /* of elements that pooling took */
+    DMI_DT_WIDE = 1 << DM_F64 | 1 << DM_F32,
+    DMI_DT_TAPS = 1 << DM_U8,
     DMI_DT_POOLED = DMI_DT_FLOAT | 1 << DM_U8,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,
     DMI_DT_REAL = DMI_DT_FLOAT | 1 << DM_F8E4M3 | 1 << DM_F8E5M2 | DMI_DT_INT | 1 << DM_BOOL,

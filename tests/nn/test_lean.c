@@ -25,6 +25,20 @@ static const char images[] = DATA("dim: [8, 3, 32, 31]") CONV("c1", "data", "num
                                         JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "")
                                             JOIN("HingeLoss", "hinge", "['e', 'label']", "loss_weight: 0.3")
                                                 JOIN("Accuracy", "right", "['b', 'label']", "");
+/* LRN before pooling by the largest: behind a ReLU, whose gradient it masks; behind a convolution; and one that
+ * something else reads too. */
+static const char pooled[] = DATA("dim: [8, 3, 17, 16]") CONV("c1", "data", "num_output: 8 kernel_size: 3")
+    SIMPLE("re", "ReLU", "c1", "c1", "")
+        SIMPLE("n1", "LRN", "c1", "n1", "lrn_param { local_size: 5 alpha: 0.5 }")
+            SIMPLE("p1", "Pooling", "n1", "p1",
+                   "pooling_param { kernel_size: 3 "
+                   "stride: 2 }") CONV("c2", "p1", "num_output: 7 kernel_size: 3 pad: 1")
+                SIMPLE("n2", "LRN", "c2", "n2", "lrn_param { local_size: 3 alpha: 2 }")
+                    SIMPLE("p2", "Pooling", "n2", "p2", "pooling_param { kernel_size: 3 stride: 1 pad: 1 }")
+                        SIMPLE("n3", "LRN", "p2", "n3", "lrn_param { local_size: 3 }")
+                            SIMPLE("p3", "Pooling", "n3", "p3", "pooling_param { kernel_size: 2 stride: 2 }")
+                                IP("a", "p3", "5") IP("b", "n3", "5") JOIN("Eltwise", "el", "['a', 'b']", "")
+                                    JOIN("SoftmaxWithLoss", "loss", "['el', 'label']", "");
 static const char rows[] = DATA("dim: [8, 6, 10]")
     SIMPLE("t", "InnerProduct", "data", "t",
            "inner_product_param { num_output: 9 axis: 2 transpose: true weight_filler { type: 'xavier' } }")
@@ -54,9 +68,11 @@ static const struct {
     dm_dtype type;
     int slices;
 } nets[] = {{images, NULL, DM_F32, 4},    {images, "a=features,c1=batch,c3=both", DM_F32, 4},
-            {images, NULL, DM_BF16, 0},   {rows, NULL, DM_F32, 4},
-            {rows, "a=batch", DM_F16, 3}, {recurrent, NULL, DM_F32, 4},
-            {volumes, NULL, DM_F32, 4},   {volumes, NULL, DM_BF16, 4}};
+            {images, NULL, DM_BF16, 0},   {pooled, NULL, DM_F32, 4},
+            {pooled, NULL, DM_BF16, 4},   {pooled, NULL, DM_F16, 0},
+            {rows, NULL, DM_F32, 4},      {rows, "a=batch", DM_F16, 3},
+            {recurrent, NULL, DM_F32, 4}, {volumes, NULL, DM_F32, 4},
+            {volumes, NULL, DM_BF16, 4}};
 
 /* Losses as they are told, that behind the last step too. */
 typedef struct losses {
@@ -109,6 +125,11 @@ static int64_t train(int i, bool lean, losses *told, float *params)
     double ms[2][40];
     assert_true(net->layer_count <= 40);
     CHECK(dm_net_measure(net, 1, ms[0], ms[1])); /* passes call by call, whose arrays end too */
+    int together = 0;
+    for (int k = 0; k < net->layer_count; k++) {
+        together += net->layers[k].pooled != NULL;
+    }
+    assert_int_equal(together, lean && nets[i].net == pooled ? 4 : 0);
     for (int k = 0; k < net->blob_count; k++) { /* but for what the net gives, and what it is given */
         const nn_blob *b = net->blobs[k];
         bool source = b->producer->type->traits & NN_SOURCE,

@@ -1,7 +1,8 @@
 /* The descriptors of layers. A kernel computes one slice: consecutive samples, densely one after the other, of
- * each reference. All are of one type, f32 or f64, but for labels (i32), indices (i32) and sums of losses
- * (f64). On GPUs the type of convolutions, inner products, pooling, LRN and sums by channel may be f16 or bf16
- * too; sums, biases, their gradients and the gradients of inner products by their weights are f32 then. */
+ * each reference. All are of one type, f32 or f64, but for labels (i32; on GPUs f32 as well), indices (i32) and
+ * sums of losses (f64). On GPUs the type of convolutions, inner products, pooling, LRN and sums by channel may
+ * be f16 or bf16 too; sums, biases, their gradients and the gradients of inner products by their weights are
+ * f32 then. */
 #ifndef DMI_KERNEL_DNN_H
 #define DMI_KERNEL_DNN_H
 
@@ -99,6 +100,19 @@ typedef struct dmi_lrn {
     int64_t size, in[3]; /* in: within */
     int64_t unit;        /* elements that windows stay in: the channels of a pixel, or a sample */
 } dmi_lrn;
+
+/*   lrn_pool       x, y, which, scratch        y = the largest of each window of what lrn makes of x; which:
+ * its taps lrn_pool_back  x, which, dy, dx, scratch   dx = the gradient, from these taps `lrn` and `pooling`
+ * are as those kernels take them, without references. scratch: what lies between the two, of `step` samples,
+ * and behind it the scratch of lrn; none where `one`. Numbers of the call: those of lrn. */
+typedef struct dmi_lrn_pool {
+    dmi_dnn dnn;
+    dmi_lrn lrn;
+    dmi_pooling pooling;
+    dm_dtype between; /* what lies between is rounded to it: of 16 bits where f32 is computed, else dnn.dtype */
+    int64_t step;     /* samples at once */
+    bool one;         /* on GPUs: nothing lies between the two in memory */
+} dmi_lrn_pool;
 
 /*   images    x, places, mean, y    y = (window of x - window of mean) * scale, mirrored, channels last
  * x: samples x channels x in, u8 or what is computed in; places: samples x {row, column, mirrored?}, i32; mean:

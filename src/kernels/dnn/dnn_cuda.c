@@ -150,9 +150,8 @@ static bool is_aligned(const void *p, int64_t bytes)
 }
 
 /* Items are groups of channels of a place of y, or (back) of x. */
-static dmi_cuda_pooling describe(const dmi_kernel_call *call, bool grouped)
+static dmi_cuda_pooling describe(const dmi_kernel_call *call, const dmi_pooling *d, bool grouped)
 {
-    const dmi_pooling *d = call->desc;
     int64_t group = 16 / dmi_dtype_bytes(d->dnn.dtype);
     dmi_cuda_pooling p = {.dtype = d->dnn.dtype,
                           .method = d->method,
@@ -201,7 +200,7 @@ static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *w
     int64_t from = d->in[0] * d->in[1] * d->in[2], to = d->out[0] * d->out[1] * d->in[2],
             step = samples_at_once(d, d->out);
     bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16) && is_aligned(taps, 8);
-    dmi_cuda_pooling p = describe(call, grouped);
+    dmi_cuda_pooling p = describe(call, d, grouped);
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
         p.samples = DMI_MIN(step, d->dnn.samples - n);
         p.items = (uint32_t)(p.samples * to / p.group / p.repeat);
@@ -241,7 +240,7 @@ dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
         pool(call, x, NULL, NULL, call->workspace);
         taps = call->workspace;
     }
-    dmi_cuda_pooling p = describe(call, is_aligned(dy, 16) && is_aligned(dx, 16) && is_aligned(taps, 8));
+    dmi_cuda_pooling p = describe(call, d, is_aligned(dy, 16) && is_aligned(dx, 16) && is_aligned(taps, 8));
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
         p.samples = DMI_MIN(step, d->dnn.samples - n);
         p.items = (uint32_t)(p.samples * to / p.group / p.repeat);
@@ -256,20 +255,26 @@ dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
 
 /* --- local response normalisation --- */
 
+/* count: elements of x. */
+static dmi_cuda_lrn numbers_of(const dmi_kernel_call *call, const dmi_lrn *d, int64_t count)
+{
+    double window = (double)d->size * (double)(d->within ? d->size : 1);
+    return (dmi_cuda_lrn){.dtype = d->dnn.dtype,
+                          .within = d->within,
+                          .count = count,
+                          .unit = d->unit,
+                          .in = {d->in[0], d->in[1], d->in[2]},
+                          .size = d->size,
+                          .k = d->within ? 1 : call->number[2].re,
+                          .factor = call->number[0].re / window,
+                          .beta = call->number[1].re};
+}
+
 static void normalise(const dmi_kernel_call *call, const void *dy, void *out)
 {
     const dmi_lrn *d = call->desc;
-    double window = (double)d->size * (double)(d->within ? d->size : 1);
-    dmi_cuda_lrn p = {.dtype = d->dnn.dtype,
-                      .within = d->within,
-                      .relu = d->relu && dy,
-                      .count = d->dnn.count[0],
-                      .unit = d->unit,
-                      .in = {d->in[0], d->in[1], d->in[2]},
-                      .size = d->size,
-                      .k = d->within ? 1 : call->number[2].re,
-                      .factor = call->number[0].re / window,
-                      .beta = call->number[1].re};
+    dmi_cuda_lrn p = numbers_of(call, d, d->dnn.count[0]);
+    p.relu = d->relu && dy;
     if (p.count > 0) {
         dmi_cuda_launch_lrn(call->queue, &p, dmi_dnn_at(call, 0), dy, out, call->workspace);
     }
@@ -284,6 +289,50 @@ dm_status dmi_lrn_cuda(const dmi_kernel_call *call)
 dm_status dmi_lrn_back_cuda(const dmi_kernel_call *call)
 {
     normalise(call, dmi_dnn_at(call, 1), dmi_dnn_at(call, 2));
+    return DM_OK;
+}
+
+/* --- local response normalisation and pooling --- */
+
+/* The kernel for both; `made` is dx where there is dy, else y. */
+static void pool_normalised(const dmi_kernel_call *call, const char *x, char *taps, const char *dy, char *made)
+{
+    const dmi_lrn_pool *d = call->desc;
+    const dmi_pooling *own = &d->pooling;
+    const int64_t padded[2] = {own->in[0] + own->pad[0], own->in[1] + own->pad[1]};
+    int64_t elem = dmi_dtype_bytes(d->dnn.dtype), in = own->in[0] * own->in[1] * own->in[2],
+            out = own->out[0] * own->out[1] * own->in[2], step = samples_at_once(own, padded);
+    dmi_cuda_pooling p = describe(call, own, true);
+    for (int64_t n = 0; n < d->dnn.samples && made; n += step) {
+        p.samples = DMI_MIN(step, d->dnn.samples - n);
+        dmi_cuda_lrn l = numbers_of(call, &d->lrn, p.samples * in);
+        l.relu = d->lrn.relu && dy;
+        const char *from = x + n * in * elem;
+        char *at = taps ? taps + n * out : NULL;
+        if (dy) {
+            dmi_cuda_launch_lrn_pool_back(call->queue, &l, &p, from, at, dy + n * out * elem,
+                                          made + n * in * elem);
+        } else {
+            dmi_cuda_launch_lrn_pool(call->queue, &l, &p, from, made + n * out * elem, at);
+        }
+    }
+}
+
+dm_status dmi_lrn_pool_cuda(const dmi_kernel_call *call)
+{
+    if (!((const dmi_lrn_pool *)call->desc)->one) {
+        return dmi_lrn_pool_apart(call, dmi_lrn_cuda, dmi_pooling_cuda);
+    }
+    pool_normalised(call, dmi_dnn_at(call, 0), dmi_dnn_at(call, 2), NULL, dmi_dnn_at(call, 1));
+    return DM_OK;
+}
+
+dm_status dmi_lrn_pool_back_cuda(const dmi_kernel_call *call)
+{
+    if (!((const dmi_lrn_pool *)call->desc)->one) {
+        return dmi_lrn_pool_back_apart(call, dmi_lrn_back_cuda, dmi_pooling_back_cuda);
+    }
+    pool_normalised(call, dmi_dnn_at(call, 0), dmi_dnn_at(call, 1), dmi_dnn_at(call, 2), dmi_dnn_at(call, 3));
     return DM_OK;
 }
 

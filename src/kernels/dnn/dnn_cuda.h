@@ -57,6 +57,13 @@ typedef struct dmi_cuda_lrn {
 void dmi_cuda_launch_lrn(dmi_queue *q, const dmi_cuda_lrn *p, const void *x, const void *dy, void *out,
                          void *ratio);
 
+/* --- lrn_pool.cu: both at once; pooling as of strips, of 16 bits and whole groups of 8 channels; windows of 3
+ * or 5 channels. */
+void dmi_cuda_launch_lrn_pool(dmi_queue *q, const dmi_cuda_lrn *l, const dmi_cuda_pooling *p, const void *x,
+                              void *y, void *taps);
+void dmi_cuda_launch_lrn_pool_back(dmi_queue *q, const dmi_cuda_lrn *l, const dmi_cuda_pooling *p,
+                                   const void *x, const void *taps, const void *dy, void *dx);
+
 /* --- channels.cu */
 /* out[c] = the sum over rows of x[., c], or of x[., c] y[., c]. out: f64, or of type dtype. */
 void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, const void *x,

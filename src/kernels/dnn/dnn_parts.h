@@ -13,6 +13,13 @@ static inline void *dmi_dnn_at(const dmi_kernel_call *call, int r)
 /* What a loss of the batch is divided by; valid: labels that are not ignored. */
 double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid);
 
+/* --- lrn_pool.c: lrn, then pooling, or their gradients the other way round, some samples at a time, by these
+ * kernels. */
+typedef dm_status dmi_dnn_run(const dmi_kernel_call *call);
+DM_CHECKED dm_status dmi_lrn_pool_apart(const dmi_kernel_call *call, dmi_dnn_run *lrn, dmi_dnn_run *pooling);
+DM_CHECKED dm_status dmi_lrn_pool_back_apart(const dmi_kernel_call *call, dmi_dnn_run *lrn,
+                                             dmi_dnn_run *pooling);
+
 /* --- dnn_workspace.c: on GPUs */
 /* Elements from one pixel of y to the next, of a convolution. */
 static inline int64_t dmi_conv_pitch(const dmi_convolution *d)

@@ -115,3 +115,12 @@ int64_t dmi_lrn_back_workspace(const void *desc, const dmi_device_facts *facts)
     bool apart = d->within || d->unit > DMI_LRN_SHARED;
     return on_gpu(facts) && apart ? d->dnn.count[0] * dmi_dtype_bytes(d->dnn.dtype) : 0;
 }
+
+/* The same, of the samples that it takes at once. */
+int64_t dmi_lrn_pool_back_workspace(const void *desc, const dmi_device_facts *facts)
+{
+    const dmi_lrn_pool *d = desc;
+    dmi_lrn part = d->lrn;
+    part.dnn.count[0] = d->step * d->pooling.in[0] * d->pooling.in[1] * d->pooling.in[2];
+    return dmi_lrn_back_workspace(&part, facts);
+}

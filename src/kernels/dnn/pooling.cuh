@@ -89,6 +89,74 @@ template <> struct pair<f16> {
     }
 };
 
+/* The largest of a window, and which it is: of 16 bits, two elements in a word. */
+template <typename S> struct largest_short {
+    static constexpr int WORDS = 4;
+    typedef pair<S> two;
+    typedef group<uint32_t, WORDS> window_element;
+    uint32_t best[WORDS], tap[WORDS];
+    bool any;
+    static __device__ __forceinline__ window_element load(const S *at)
+    {
+        return *(const window_element *)at;
+    }
+    template <bool ALL, int COUNT>
+    __device__ __forceinline__ void take(const window_element (&value)[COUNT], const bool (&inside)[COUNT])
+    {
+        any = ALL;
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            best[j] = two::lowest;
+            tap[j] = 0xffffffffu;
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            any = any || inside[i];
+#pragma unroll
+            for (int j = 0; j < WORDS && (ALL || inside[i]); j++) {
+                best[j] = two::word(__hmax2_nan(two::of(best[j]), two::of(value[i].v[j])));
+            }
+        }
+#pragma unroll
+        for (int i = COUNT - 1; i >= 0; i--) {
+#pragma unroll
+            for (int j = 0; j < WORDS && (ALL || inside[i]); j++) {
+                uint32_t same = __heq2_mask(two::of(value[i].v[j]), two::of(best[j])) |
+                                __hneu2_mask(two::of(value[i].v[j]), two::of(value[i].v[j]));
+                tap[j] = (same & (uint32_t)(i * 0x10001)) | (~same & tap[j]);
+            }
+        }
+    }
+    __device__ __forceinline__ void store(S *y) const
+    {
+        group<uint32_t, WORDS> out;
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            out.v[j] = any ? two::word(__hadd2(two::of(best[j]), two::of(0))) : 0; /* no -0 */
+        }
+        *(group<uint32_t, WORDS> *)y = out;
+    }
+    __device__ __forceinline__ void store_taps(bool relu, uint8_t *taps) const
+    {
+        group<uint32_t, 2> bytes;
+        uint32_t kept[WORDS];
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            kept[j] = tap[j] | (relu ? ~__hgt2_mask(two::of(best[j]), two::of(0)) : 0);
+        }
+        bytes.v[0] = __byte_perm(kept[0], kept[1], 0x6420);
+        bytes.v[1] = __byte_perm(kept[2], kept[3], 0x6420);
+        *(group<uint32_t, 2> *)taps = bytes;
+    }
+};
+
+/* Is element k of a K x K window in the image? */
+template <int K> static __device__ __forceinline__ bool is_inside(const window &w, int k)
+{
+    int h = w.from[0] + k / K, v = w.from[1] + k % K;
+    return h >= w.lo[0] && h < w.hi[0] && v >= w.lo[1] && v < w.hi[1];
+}
+
 /* An item of a strip: rows of one column of places, from one sample, V channels. */
 struct strip {
     int64_t sample, channel;
