@@ -207,8 +207,8 @@ DM_API DM_CHECKED dm_status dm_lrn_backward(dm_session *session, const dm_lrn *l
  * pool->slices is not read: lrn->slices counts. Errors: DM_ERR_ARG (within is not 0, a method other than
  * DM_POOL_MAX), DM_ERR_DTYPE (which is not u8, or windows have more than 255 elements), DM_ERR_SHAPE. Cost: an
  * element of x is read, and an element of y and which written, by f16 and bf16 on GPUs with windows of 2 x 2,
- * stride 2, or 3 x 3, stride 1 or 2, C a multiple of 8 and local_size 3 or 5; else the costs of both calls, and
- * workspace for a sample, on GPUs for some. */
+ * stride 2, or 3 x 3, stride 1 or 2, C a multiple of 8 up to 1024 and local_size 3 or 5; else the costs of both
+ * calls, and workspace for a sample, on GPUs for some. */
 DM_API DM_CHECKED dm_status dm_lrn_pool_forward(dm_session *session, const dm_lrn *lrn, const dm_pool *pool,
                                                 dm_array x, dm_array y, dm_array which);
 /* dx = the gradient by x, from the `which` that dm_lrn_pool_forward wrote. dy: of y's shape. The numbers are

@@ -39,7 +39,9 @@ static bool is_one(const dmi_builder *b, const dmi_lrn_pool *d)
     bool square = p->kernel[0] == p->kernel[1] && p->stride[0] == p->stride[1];
     bool usual = (p->kernel[0] == 3 && (p->stride[0] == 1 || p->stride[0] == 2)) ||
                  (p->kernel[0] == 2 && p->stride[0] == 2);
-    return gpu && dmi_dtype_bytes(d->dnn.dtype) == 2 && square && usual && p->in[2] % 8 == 0 &&
+    bool fits =
+        p->in[2] % 8 == 0 && p->in[2] <= DMI_LRN_POOL_CHANNELS; /* a window's pixels lie in shared memory */
+    return gpu && dmi_dtype_bytes(d->dnn.dtype) == 2 && square && usual && fits &&
            (d->lrn.size == 3 || d->lrn.size == 5);
 }
 

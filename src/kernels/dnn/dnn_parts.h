@@ -15,6 +15,7 @@ double dmi_labelled_divisor(const dmi_labelled *d, int64_t valid);
 
 /* --- lrn_pool.c: lrn, then pooling, or their gradients the other way round, some samples at a time, by these
  * kernels. */
+enum { DMI_LRN_POOL_CHANNELS = 1024 }; /* at most, where a GPU's kernel does both */
 typedef dm_status dmi_dnn_run(const dmi_kernel_call *call);
 DM_CHECKED dm_status dmi_lrn_pool_apart(const dmi_kernel_call *call, dmi_dnn_run *lrn, dmi_dnn_run *pooling);
 DM_CHECKED dm_status dmi_lrn_pool_back_apart(const dmi_kernel_call *call, dmi_dnn_run *lrn,

@@ -1,11 +1,13 @@
-/* Local response normalisation and pooling by the largest in one kernel, of 16 bits. A thread takes a strip as
- * pooling_strips.cu has it, and normalises the pixels of its windows on the way; backward it gathers what the
- * windows give to its own channels and to those beside them. What lies between the two is rounded as it would
- * be in memory, so results are those of the two kernels to the bit. */
+/* Local response normalisation and pooling by the largest in one kernel, of 16 bits. A thread block normalises
+ * the pixels of a tile of windows into shared memory, and takes the largest from there; backward it gathers
+ * there what windows give to some pixels. What lies between the two is rounded as it would be in memory, so
+ * results are those of the two kernels to the bit. */
 #include "kernels/dnn/lrn.cuh"
 #include "kernels/dnn/pooling.cuh"
 
-enum { THREADS = DMI_CUDA_THREADS, V = 8, WORDS = V / 2 };
+/* Groups of 8 channels in shared memory: of windows' pixels, of which 5 thread blocks fit into a
+ * multiprocessor; and of pixels backward. ROWS: of windows in a tile. */
+enum { THREADS = DMI_CUDA_THREADS, V = 8, WORDS = V / 2, ROOM = 2560, ROOM_BACK = 1280, ROWS = 2 };
 
 /* The own channels of a pixel and two on each side, as they lie in memory. */
 template <typename S> struct pixel {
@@ -54,60 +56,51 @@ static __device__ __forceinline__ group<uint32_t, WORDS> normalised(const params
     return out;
 }
 
-/* Windows K x K, of which two, one under the other, share SHARED rows. The pixels that the next window needs
- * are loaded before this one is looked at. */
-template <typename S, int HALF, int K, int SHARED>
-static __global__ void __launch_bounds__(THREADS)
-    forward(const params<float> l, const dmi_cuda_pooling p, const dmi_cuda_strips s, const S *x, S *y,
-            uint8_t *taps)
+/* A tile of windows: `columns` of them in each of ROWS rows, and the pixels that they lie over. */
+struct tile {
+    int columns, wide;                                         /* wide: pixels in a row */
+    dmi_cuda_divisor lanes, by_columns, by_wide, across, down; /* across, down: tiles of a row, of a column */
+};
+
+/* Windows K x K, STRIDE apart. */
+template <typename S, int HALF, int K, int STRIDE>
+static __global__ void __launch_bounds__(THREADS, 4)
+    forward(const params<float> l, const dmi_cuda_pooling p, const tile t, const S *x, S *y, uint8_t *taps)
 {
     after_previous();
-    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= s.items) {
-        return;
-    }
-    const int ALL = K * K, KEPT = SHARED * K, unit = (int)p.channels;
-    strip t = strip_of(s, i, V);
-    const S *image = x + t.sample * p.in[0] * p.in[1] * p.channels + t.channel;
-    int64_t to = ((t.sample * p.out[0] + t.first) * p.out[1] + t.column) * p.channels + t.channel;
-    group<uint32_t, WORDS> value[ALL] = {};
-    pixel<S> next[ALL - KEPT] = {};
-    int at[2] = {t.first, t.column};
-    window w = window_of(p, at);
-    auto load = [&](int k, pixel<S> *element) {
-        if (is_inside<K>(w, k)) {
-            element->load(image + ((int64_t)(w.from[0] + k / K) * p.in[1] + w.from[1] + k % K) * p.channels,
-                          (int)t.channel, unit);
+    __shared__ group<uint32_t, WORDS> pixels[ROOM];
+    const int lanes = (int)t.lanes.extent, unit = (int)p.channels;
+    uint32_t row = divided(blockIdx.x, t.across), sample = divided(row, t.down);
+    const int first[2] = {(int)(row - sample * t.down.extent) * ROWS,
+                          (int)(blockIdx.x - row * t.across.extent) * t.columns};
+    const int rows = min(ROWS, p.out[0] - first[0]), columns = min(t.columns, p.out[1] - first[1]);
+    const S *image = x + (int64_t)sample * p.in[0] * p.in[1] * p.channels;
+    for (uint32_t i = threadIdx.x; i < ((rows - 1) * STRIDE + K) * t.wide * lanes; i += THREADS) {
+        uint32_t place = divided(i, t.lanes), down = divided(place, t.by_wide);
+        int c = (int)(i - place * lanes) * V, h = first[0] * STRIDE - p.pad[0] + (int)down,
+            v = first[1] * STRIDE - p.pad[1] + (int)(place - down * t.wide);
+        if (h >= 0 && h < p.in[0] && v >= 0 && v < p.in[1]) {
+            pixel<S> own;
+            own.load(image + ((int64_t)h * p.in[1] + v) * p.channels + c, c, unit);
+            pixels[i] = normalised<S, HALF>(l, own);
         }
-    };
-#pragma unroll
-    for (int k = 0; k < KEPT; k++) {
-        pixel<S> first = {};
-        load(k, &first);
-        value[k] = normalised<S, HALF>(l, first);
     }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < rows * t.columns * lanes; i += THREADS) {
+        uint32_t place = divided(i, t.lanes), down = divided(place, t.by_columns);
+        const int lane = (int)(i - place * lanes), across = (int)(place - down * t.columns);
+        if (across >= columns) {
+            continue;
+        }
+        int at[2] = {first[0] + (int)down, first[1] + across};
+        window w = window_of(p, at);
+        group<uint32_t, WORDS> value[K * K] = {};
+        bool inside[K * K], whole = true;
 #pragma unroll
-    for (int k = KEPT; k < ALL; k++) {
-        load(k, &next[k - KEPT]);
-    }
-    for (; at[0] < t.last; to += (int64_t)p.out[1] * p.channels) {
-        bool inside[ALL], whole = true;
-#pragma unroll
-        for (int k = 0; k < ALL; k++) {
+        for (int k = 0; k < K * K; k++) {
             inside[k] = is_inside<K>(w, k);
             whole = whole && inside[k];
-        }
-#pragma unroll
-        for (int k = KEPT; k < ALL; k++) {
-            value[k] = normalised<S, HALF>(l, next[k - KEPT]);
-        }
-        at[0]++;
-        w = window_of(p, at);
-#pragma unroll
-        for (int k = KEPT; k < ALL; k++) {
-            if (at[0] < t.last) {
-                load(k, &next[k - KEPT]);
-            }
+            value[k] = pixels[((down * STRIDE + k / K) * t.wide + across * STRIDE + k % K) * lanes + lane];
         }
         largest_short<S> taken;
         if (whole) {
@@ -115,63 +108,13 @@ static __global__ void __launch_bounds__(THREADS)
         } else {
             taken.template take<false>(value, inside);
         }
+        int64_t to = (((int64_t)sample * p.out[0] + at[0]) * p.out[1] + at[1]) * p.channels + lane * V;
         taken.store(y + to);
         if (taps != NULL) {
             taken.store_taps(p.relu, taps + to);
         }
-#pragma unroll
-        for (int k = 0; k < KEPT; k++) {
-            value[k] = value[k + ALL - KEPT];
-        }
     }
 }
-
-/* What a window gives to its own channels and to two on each side: pair 0, pairs 1 to WORDS, pair WORDS + 1. */
-template <typename S> struct wide_window {
-    uint32_t given[WORDS + 2], tap[3]; /* tap: of the own; and of the others */
-    __device__ __forceinline__ void none()
-    {
-#pragma unroll
-        for (int j = 0; j < WORDS + 2; j++) {
-            given[j] = 0;
-            tap[j / 2] = 0xffffffffu;
-        }
-    }
-    __device__ __forceinline__ void load(const S *dy, const uint8_t *taps, int c, int unit)
-    {
-        group<uint32_t, WORDS> own = *(const group<uint32_t, WORDS> *)dy;
-        group<uint32_t, 2> mine = *(const group<uint32_t, 2> *)taps;
-        bool before = c > 0, behind = c + V < unit;
-#pragma unroll
-        for (int j = 0; j < WORDS; j++) {
-            given[1 + j] = own.v[j];
-        }
-        given[0] = before ? *(const uint32_t *)(dy - 2) : 0;
-        given[WORDS + 1] = behind ? *(const uint32_t *)(dy + V) : 0;
-        tap[0] = mine.v[0];
-        tap[1] = mine.v[1];
-        tap[2] = (before ? *(const uint16_t *)(taps - 2) : 0xffffu) |
-                 (behind ? (uint32_t) * (const uint16_t *)(taps + V) : 0xffffu) << 16;
-    }
-    __device__ __forceinline__ void add(int element, float (&sum)[V + 4]) const
-    {
-        uint32_t same[3];
-#pragma unroll
-        for (int j = 0; j < 3; j++) {
-            same[j] = __vcmpeq4(tap[j], (uint32_t)element * 0x01010101u);
-        }
-#pragma unroll
-        for (int j = 0; j < WORDS + 2; j++) {
-            const bool own = j > 0 && j <= WORDS;
-            const bool upper = own ? (j - 1) % 2 != 0 : j > 0;
-            uint32_t mask = __byte_perm(own ? same[(j - 1) / 2] : same[2], 0, upper ? 0x3322 : 0x1100);
-            float a, b;
-            pair<S>::open(given[j] & mask, a, b);
-            sum[2 * j] += a;
-            sum[2 * j + 1] += b;
-        }
-    }
-};
 
 /* dx of a pixel's own channels; dy: the gradient by what LRN makes, of two more on each side. */
 template <typename S, int HALF>
@@ -208,72 +151,76 @@ static __device__ __forceinline__ group<float, V> gradient(const params<float> &
     return out;
 }
 
-/* Windows K x K, STRIDE apart: blocks of pixels as in pooling_strips_back.cu. */
+/* What windows K x K, STRIDE apart, give to 8 channels of a pixel, in the order of the windows. */
+template <typename S, int K, int STRIDE>
+static __device__ __forceinline__ group<uint32_t, WORDS>
+gathered_from(const dmi_cuda_pooling &p, int h, int v, int64_t from, const uint8_t *taps, const S *dy)
+{
+    const int N = (K + STRIDE - 1) / STRIDE;
+    const int down = (h + p.pad[0]) / STRIDE, across = (v + p.pad[1]) / STRIDE;
+    float sum[V] = {};
+#pragma unroll
+    for (int n = 0; n < N * N; n++) {
+        const int r = down - (N - 1) + n / N, c = across - (N - 1) + n % N;
+        const int row = h + p.pad[0] - r * STRIDE, column = v + p.pad[1] - c * STRIDE;
+        if (r >= 0 && r < p.out[0] && c >= 0 && c < p.out[1] && row < K && column < K) {
+            int64_t at = from + ((int64_t)r * p.out[1] + c) * p.channels;
+            group<uint32_t, WORDS> given = *(const group<uint32_t, WORDS> *)(dy + at);
+            group<uint32_t, 2> tap = *(const group<uint32_t, 2> *)(taps + at);
+            uint32_t element = (uint32_t)(row * K + column) * 0x01010101u;
+#pragma unroll
+            for (int j = 0; j < WORDS; j++) {
+                uint32_t mask = __byte_perm(__vcmpeq4(tap.v[j / 2], element), 0, j % 2 == 0 ? 0x1100 : 0x3322);
+                float a, b;
+                pair<S>::open(given.v[j] & mask, a, b);
+                sum[2 * j] += a;
+                sum[2 * j + 1] += b;
+            }
+        }
+    }
+    group<uint32_t, WORDS> out;
+#pragma unroll
+    for (int j = 0; j < WORDS; j++) {
+        out.v[j] = closed_pair<S>(sum[2 * j], sum[2 * j + 1]);
+    }
+    return out;
+}
+
+/* A thread block: some pixels, one behind the other. */
+struct pixels_of {
+    uint32_t each, all; /* of a thread block; of all samples */
+    dmi_cuda_divisor lanes, image, row;
+};
+
 template <typename S, int HALF, int K, int STRIDE>
-static __global__ void __launch_bounds__(THREADS)
-    backward(const params<float> l, const dmi_cuda_pooling p, const dmi_cuda_strips s, const S *x,
+static __global__ void __launch_bounds__(THREADS, 5)
+    backward(const params<float> l, const dmi_cuda_pooling p, const pixels_of q, const S *x,
              const uint8_t *taps, const S *dy, S *dx)
 {
     after_previous();
-    const int N = (K + STRIDE - 1) / STRIDE, unit = (int)p.channels;
-    uint32_t i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= s.items) {
-        return;
+    __shared__ group<uint32_t, WORDS> given[ROOM_BACK];
+    const int lanes = (int)q.lanes.extent, unit = (int)p.channels;
+    const uint32_t begin = blockIdx.x * q.each, items = min(q.each, q.all - begin) * lanes;
+    for (uint32_t i = threadIdx.x; i < items; i += THREADS) {
+        uint32_t place = divided(i, q.lanes), at = begin + place, sample = divided(at, q.image),
+                 in_image = at - sample * q.image.extent, h = divided(in_image, q.row);
+        int64_t from = (int64_t)sample * p.out[0] * p.out[1] * p.channels + (i - place * lanes) * V;
+        given[i] = gathered_from<S, K, STRIDE>(p, (int)h, (int)(in_image - h * q.row.extent), from, taps, dy);
     }
-    strip t = strip_of(s, i, V);
-    const int channel = (int)t.channel;
-    int64_t from = t.sample * p.out[0] * p.out[1] * p.channels + t.channel,
-            image = t.sample * p.in[0] * p.in[1] * p.channels + t.channel;
-    wide_window<S> given[N][N], next[N];
-    auto load = [&](int h, int c, wide_window<S> *window) {
-        int column = t.column - (N - 1) + c;
-        if (h >= 0 && h < p.out[0] && column >= 0 && column < p.out[1]) {
-            int64_t at = from + ((int64_t)h * p.out[1] + column) * p.channels;
-            window->load(dy + at, taps + at, channel, unit);
-        } else {
-            window->none();
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < items; i += THREADS) {
+        uint32_t place = divided(i, q.lanes);
+        const int lane = (int)(i - place * lanes);
+        int64_t at = (int64_t)(begin + place) * p.channels + lane * V;
+        group<uint32_t, WORDS> own = given[i];
+        float by[V + 4];
+        pair<S>::open(lane > 0 ? given[i - 1].v[WORDS - 1] : 0, by[0], by[1]);
+        pair<S>::open(lane + 1 < lanes ? given[i + 1].v[0] : 0, by[V + 2], by[V + 3]);
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            pair<S>::open(own.v[j], by[2 + 2 * j], by[3 + 2 * j]);
         }
-    };
-#pragma unroll
-    for (int n = 0; n < N * N; n++) {
-        load(t.first - (N - 1) + n / N, n % N, &given[n / N][n % N]);
-    }
-    for (int b = t.first; b < t.last; b++) {
-#pragma unroll
-        for (int c = 0; c < N; c++) {
-            if (b + 1 < t.last) {
-                load(b + 1, c, &next[c]);
-            }
-        }
-#pragma unroll
-        for (int e = 0; e < STRIDE * STRIDE; e++) {
-            const int row = e / STRIDE, column = e % STRIDE;
-            int h = b * STRIDE + row - p.pad[0], v = t.column * STRIDE + column - p.pad[1];
-            if (h < 0 || h >= p.in[0] || v < 0 || v >= p.in[1]) {
-                continue;
-            }
-            float sum[V + 4] = {};
-#pragma unroll
-            for (int r = 0; r < N; r++) {
-#pragma unroll
-                for (int c = 0; c < N; c++) {
-                    const int in_row = (N - 1 - r) * STRIDE + row, in_column = (N - 1 - c) * STRIDE + column;
-                    if (in_row < K && in_column < K) {
-                        given[r][c].add(in_row * K + in_column, sum);
-                    }
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < V + 4; k++) {
-                sum[k] = opened<float>(closed<S>(sum[k]));
-            }
-            int64_t at = image + ((int64_t)h * p.in[1] + v) * p.channels;
-            stored<float, S, V>(dx + at, gradient<S, HALF>(l, x + at, channel, unit, sum));
-        }
-#pragma unroll
-        for (int n = 0; n < N * N; n++) {
-            given[n / N][n % N] = n / N + 1 < N ? given[n / N + 1 < N ? n / N + 1 : 0][n % N] : next[n % N];
-        }
+        stored<float, S, V>(dx + at, gradient<S, HALF>(l, x + at, lane * V, unit, by));
     }
 }
 
@@ -281,22 +228,34 @@ template <typename S, int HALF, int K, int STRIDE>
 static void launch(dmi_queue *q, const dmi_cuda_lrn *l, const dmi_cuda_pooling *p, const void *x, void *y,
                    void *taps)
 {
-    dmi_cuda_strips s = dmi_cuda_strips_of(p, V, p->out[0], p->out[1]);
-    launch_after(q, forward<S, HALF, K, K - STRIDE>, dim3(blocks_for((int64_t)s.items, THREADS)),
-                 params_of<float>(l), *p, s, (const S *)x, (S *)y, (uint8_t *)taps);
+    const int tall = (ROWS - 1) * STRIDE + K, lanes = (int)p->channels / V;
+    const int most = (ROOM / (tall * lanes) - K) / STRIDE + 1; /* windows in a row, at least 1: is_one */
+    const int across = (p->out[1] + most - 1) / most, down = (p->out[0] + ROWS - 1) / ROWS;
+    tile t = {};
+    t.columns = (p->out[1] + across - 1) / across;
+    t.wide = (t.columns - 1) * STRIDE + K;
+    t.lanes = dmi_cuda_divide_by(lanes);
+    t.by_columns = dmi_cuda_divide_by(t.columns);
+    t.by_wide = dmi_cuda_divide_by(t.wide);
+    t.across = dmi_cuda_divide_by(across);
+    t.down = dmi_cuda_divide_by(down);
+    launch_after(q, forward<S, HALF, K, STRIDE>, dim3((unsigned)(p->samples * across * down)),
+                 params_of<float>(l), *p, t, (const S *)x, (S *)y, (uint8_t *)taps);
 }
 
 template <typename S, int HALF, int K, int STRIDE>
 static void launch_back(dmi_queue *q, const dmi_cuda_lrn *l, const dmi_cuda_pooling *p, const void *x,
                         const void *taps, const void *dy, void *dx)
 {
-    int blocks[2];
-    for (int a = 0; a < 2; a++) {
-        blocks[a] = (p->in[a] + p->pad[a] + STRIDE - 1) / STRIDE;
-    }
-    dmi_cuda_strips s = dmi_cuda_strips_of(p, V, blocks[0], blocks[1]);
-    launch_after(q, backward<S, HALF, K, STRIDE>, dim3(blocks_for((int64_t)s.items, THREADS)),
-                 params_of<float>(l), *p, s, (const S *)x, (const uint8_t *)taps, (const S *)dy, (S *)dx);
+    const int64_t lanes = p->channels / V, image = (int64_t)p->in[0] * p->in[1];
+    pixels_of o = {};
+    o.each = (uint32_t)(ROOM_BACK / lanes);
+    o.all = (uint32_t)(p->samples * image);
+    o.lanes = dmi_cuda_divide_by(lanes);
+    o.image = dmi_cuda_divide_by(image);
+    o.row = dmi_cuda_divide_by(p->in[1]);
+    launch_after(q, backward<S, HALF, K, STRIDE>, dim3(blocks_for((int64_t)o.all, (int64_t)o.each)),
+                 params_of<float>(l), *p, o, (const S *)x, (const uint8_t *)taps, (const S *)dy, (S *)dx);
 }
 
 template <typename S, int HALF>
