@@ -7,7 +7,7 @@
 
 /* Groups of 8 channels in shared memory: of windows' pixels, of which 5 thread blocks fit into a
  * multiprocessor; and of pixels backward. ROWS: of windows in a tile. */
-enum { THREADS = DMI_CUDA_THREADS, V = 8, WORDS = V / 2, ROOM = 2560, ROOM_BACK = 1280, ROWS = 2 };
+enum { THREADS = DMI_CUDA_THREADS, V = 8, WORDS = V / 2, ROOM = 2560, ROWS = 2 };
 
 /* The own channels of a pixel and two on each side, as they lie in memory. */
 template <typename S> struct pixel {
@@ -18,6 +18,15 @@ template <typename S> struct pixel {
         own = *(const group<uint32_t, WORDS> *)at;
         left = c > 0 ? *(const uint32_t *)(at - 2) : 0;
         right = c + V < unit ? *(const uint32_t *)(at + V) : 0;
+    }
+    __device__ __forceinline__ void open(float (&value)[V + 4]) const
+    {
+        pair<S>::open(left, value[0], value[1]);
+        pair<S>::open(right, value[V + 2], value[V + 3]);
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            pair<S>::open(own.v[j], value[2 + 2 * j], value[3 + 2 * j]);
+        }
     }
 };
 
@@ -31,15 +40,9 @@ template <typename S> static __device__ __forceinline__ uint32_t closed_pair(flo
 template <typename S, int HALF>
 static __device__ __forceinline__ group<uint32_t, WORDS> normalised(const params<float> &p, const pixel<S> &x)
 {
-    float value[V + 4];
     group<uint32_t, WORDS> out;
-    pair<S>::open(x.left, value[0], value[1]);
-    pair<S>::open(x.right, value[V + 2], value[V + 3]);
-#pragma unroll
-    for (int j = 0; j < WORDS; j++) {
-        pair<S>::open(x.own.v[j], value[2 + 2 * j], value[3 + 2 * j]);
-    }
-    float made[V], unused;
+    float value[V + 4], made[V], unused;
+    x.open(value);
 #pragma unroll
     for (int k = 0; k < V; k++) {
         float sum = 0;
@@ -116,41 +119,6 @@ static __global__ void __launch_bounds__(THREADS, 4)
     }
 }
 
-/* dx of a pixel's own channels; dy: the gradient by what LRN makes, of two more on each side. */
-template <typename S, int HALF>
-static __device__ __forceinline__ group<float, V> gradient(const params<float> &p, const S *x, int c, int unit,
-                                                           const float (&dy)[V + 4])
-{
-    float left[4], right[4], value[V + 8], made[V + 4], ratio[V + 4];
-    group<float, V> own = loaded<float, S, V>(x), out;
-    pick<S, 4>(x - c, c - 4, unit, left);
-    pick<S, 4>(x - c, c + V, unit, right);
-#pragma unroll
-    for (int k = 0; k < V + 8; k++) {
-        value[k] = k < 4 ? left[k] : k < 4 + V ? own.v[k - 4] : right[k - 4 - V];
-    }
-#pragma unroll
-    for (int k = 0; k < V + 4; k++) {
-        float sum = 0;
-#pragma unroll
-        for (int o = -HALF; o <= HALF; o++) {
-            sum += value[k + 2 + o] * value[k + 2 + o];
-        }
-        scaled_by<float, S>(p.k + p.factor * sum, p.beta, dy[k], value[k + 2], &made[k], &ratio[k]);
-    }
-#pragma unroll
-    for (int k = 0; k < V; k++) {
-        float sum = 0;
-#pragma unroll
-        for (int o = -HALF; o <= HALF; o++) {
-            sum += ratio[k + 2 + o];
-        }
-        out.v[k] = made[k + 2] - p.gradient * own.v[k] * sum;
-        out.v[k] = p.relu && !(own.v[k] > 0) ? 0.0f : out.v[k];
-    }
-    return out;
-}
-
 /* What windows K x K, STRIDE apart, give to 8 channels of a pixel, in the order of the windows. */
 template <typename S, int K, int STRIDE>
 static __device__ __forceinline__ group<uint32_t, WORDS>
@@ -192,36 +160,65 @@ struct pixels_of {
     dmi_cuda_divisor lanes, image, row;
 };
 
+/* A thread has 8 channels of a pixel; those beside it have the ratios of the channels next to these. */
 template <typename S, int HALF, int K, int STRIDE>
-static __global__ void __launch_bounds__(THREADS, 5)
+static __global__ void __launch_bounds__(THREADS, 4)
     backward(const params<float> l, const dmi_cuda_pooling p, const pixels_of q, const S *x,
              const uint8_t *taps, const S *dy, S *dx)
 {
     after_previous();
-    __shared__ group<uint32_t, WORDS> given[ROOM_BACK];
+    __shared__ group<float, 4> edge[THREADS]; /* the first two ratios of a thread, and the last two */
     const int lanes = (int)q.lanes.extent, unit = (int)p.channels;
-    const uint32_t begin = blockIdx.x * q.each, items = min(q.each, q.all - begin) * lanes;
-    for (uint32_t i = threadIdx.x; i < items; i += THREADS) {
-        uint32_t place = divided(i, q.lanes), at = begin + place, sample = divided(at, q.image),
-                 in_image = at - sample * q.image.extent, h = divided(in_image, q.row);
-        int64_t from = (int64_t)sample * p.out[0] * p.out[1] * p.channels + (i - place * lanes) * V;
-        given[i] = gathered_from<S, K, STRIDE>(p, (int)h, (int)(in_image - h * q.row.extent), from, taps, dy);
-    }
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < items; i += THREADS) {
-        uint32_t place = divided(i, q.lanes);
-        const int lane = (int)(i - place * lanes);
-        int64_t at = (int64_t)(begin + place) * p.channels + lane * V;
-        group<uint32_t, WORDS> own = given[i];
-        float by[V + 4];
-        pair<S>::open(lane > 0 ? given[i - 1].v[WORDS - 1] : 0, by[0], by[1]);
-        pair<S>::open(lane + 1 < lanes ? given[i + 1].v[0] : 0, by[V + 2], by[V + 3]);
+    const uint32_t begin = blockIdx.x * q.each, t = threadIdx.x, items = min(q.each, q.all - begin) * lanes;
+    uint32_t place = divided(t, q.lanes), pixel_at = begin + place;
+    const int lane = (int)(t - place * lanes);
+    const int64_t at = (int64_t)pixel_at * p.channels + lane * V;
+    float value[V + 4], given[V], made[V], ratio[V + 4];
+    if (t < items) {
+        uint32_t sample = divided(pixel_at, q.image), in_image = pixel_at - sample * q.image.extent,
+                 h = divided(in_image, q.row);
+        pixel<S> own;
+        own.load(x + at, lane * V, unit);
+        int64_t from = (int64_t)sample * p.out[0] * p.out[1] * p.channels + lane * V;
+        group<uint32_t, WORDS> got =
+            gathered_from<S, K, STRIDE>(p, (int)h, (int)(in_image - h * q.row.extent), from, taps, dy);
+        own.open(value);
 #pragma unroll
         for (int j = 0; j < WORDS; j++) {
-            pair<S>::open(own.v[j], by[2 + 2 * j], by[3 + 2 * j]);
+            pair<S>::open(got.v[j], given[2 * j], given[2 * j + 1]);
         }
-        stored<float, S, V>(dx + at, gradient<S, HALF>(l, x + at, lane * V, unit, by));
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            float sum = 0;
+#pragma unroll
+            for (int o = -HALF; o <= HALF; o++) {
+                sum += value[k + 2 + o] * value[k + 2 + o];
+            }
+            scaled_by<float, S>(l.k + l.factor * sum, l.beta, given[k], value[k + 2], &made[k], &ratio[k + 2]);
+        }
+        edge[t] = {ratio[2], ratio[3], ratio[V], ratio[V + 1]};
     }
+    __syncthreads();
+    if (t >= items) {
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+        ratio[k] = lane > 0 ? edge[t - 1].v[2 + k] : 0.0f;
+        ratio[V + 2 + k] = lane + 1 < lanes ? edge[t + 1].v[k] : 0.0f;
+    }
+    group<float, V> out;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        float sum = 0;
+#pragma unroll
+        for (int o = -HALF; o <= HALF; o++) {
+            sum += ratio[k + 2 + o];
+        }
+        out.v[k] = made[k] - l.gradient * value[k + 2] * sum;
+        out.v[k] = l.relu && !(value[k + 2] > 0) ? 0.0f : out.v[k];
+    }
+    stored<float, S, V>(dx + at, out);
 }
 
 template <typename S, int HALF, int K, int STRIDE>
@@ -249,7 +246,7 @@ static void launch_back(dmi_queue *q, const dmi_cuda_lrn *l, const dmi_cuda_pool
 {
     const int64_t lanes = p->channels / V, image = (int64_t)p->in[0] * p->in[1];
     pixels_of o = {};
-    o.each = (uint32_t)(ROOM_BACK / lanes);
+    o.each = (uint32_t)(THREADS / lanes);
     o.all = (uint32_t)(p->samples * image);
     o.lanes = dmi_cuda_divide_by(lanes);
     o.image = dmi_cuda_divide_by(image);
