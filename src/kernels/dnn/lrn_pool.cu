@@ -1,12 +1,12 @@
 /* Local response normalisation and pooling by the largest in one kernel, of 16 bits. A thread block normalises
- * the pixels of a tile of windows into shared memory, and takes the largest from there; backward it gathers
- * there what windows give to some pixels. What lies between the two is rounded as it would be in memory, so
- * results are those of the two kernels to the bit. */
+ * the pixels of a tile of windows into shared memory, and takes the largest from there. Backward a thread
+ * gathers what windows give to its channels of a pixel. What lies between the two is rounded as it would be in
+ * memory, so results are those of the two kernels to the bit. */
 #include "kernels/dnn/lrn.cuh"
 #include "kernels/dnn/pooling.cuh"
 
-/* Groups of 8 channels in shared memory: of windows' pixels, of which 5 thread blocks fit into a
- * multiprocessor; and of pixels backward. ROWS: of windows in a tile. */
+/* ROOM: groups of 8 channels in shared memory, so that 5 thread blocks fit into a multiprocessor. ROWS: of
+ * windows in a tile. */
 enum { THREADS = DMI_CUDA_THREADS, V = 8, WORDS = V / 2, ROOM = 2560, ROWS = 2 };
 
 /* The own channels of a pixel and two on each side, as they lie in memory. */
