@@ -49,7 +49,7 @@ static const struct scratch {
 } scratches[] = {
     {DMI_KERNEL_sort, 1},      {DMI_KERNEL_index_sort, 3},   {DMI_KERNEL_conv, 4},
     {DMI_KERNEL_conv_data, 3}, {DMI_KERNEL_conv_weights, 4}, {DMI_KERNEL_lrn, 2},
-    {DMI_KERNEL_lrn_back, 3},
+    {DMI_KERNEL_lrn_back, 3},  {DMI_KERNEL_lrn_pool, 3},     {DMI_KERNEL_lrn_pool_back, 4},
 };
 
 static atomic_int found, met[DMI_KERNELS], calls[DMI_KERNELS];

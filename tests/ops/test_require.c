@@ -102,6 +102,9 @@ static void finite_case(dmt_case *c)
     DMT_OK(c, dm_fill(c->session, x, 1));
     DMT_OK(c, dm_require_range_by(c->session, part, dm_value(0), dm_element(bound)));
     dmt_status_is(c, dm_sync(c->session), c->number % 2 ? DM_ERR_VALUE : DM_OK, "dm_sync");
+    DMT_OK(c, dm_fill(c->session, bound, -1));
+    DMT_OK(c, dm_require_range_by(c->session, x, dm_element(bound), dm_value(2)));
+    dmt_status_is(c, dm_sync(c->session), DM_OK, "dm_sync");
     DMT_OK(c, dm_array_destroy(c->session, bound));
     DMT_OK(c, dm_array_destroy(c->session, part));
     DMT_OK(c, dm_array_destroy(c->session, x));
