@@ -143,6 +143,7 @@ static dm_status update(dm_solver *s, const moving *p, double rate, double facto
 {
     const nn_rate *recorded = s->net->recording ? nn_step_rate(s, p->lr_mult) : NULL;
     double decay = s->weight_decay * p->decay_mult;
+    double scale = factor / (double)s->iter_size, now = rate * p->lr_mult;
     double m = s->momentum, b = nn_real(s->m, "SolverParameter", "momentum2");
     const char *gradient = decay == 0 ? "c * d" : s->l1 ? "c * d + x * sign(w)" : "c * d + x * w";
     dm_array h = p->history[0], k = s->rule->histories > 1 ? p->history[1] : h;
@@ -151,17 +152,16 @@ static dm_status update(dm_solver *s, const moving *p, double rate, double facto
                               DM_ARG("h", h),
                               DM_ARG("k", k),
                               recorded ? (dm_map_arg)DM_ARG("r", recorded->array)
-                                       : (dm_map_arg)DM_NUMBER("r", rate * p->lr_mult),
+                                       : (dm_map_arg)DM_NUMBER("r", now),
                               DM_NUMBER("m", m),
                               DM_NUMBER("b", b),
                               DM_NUMBER("q", nn_real(s->m, "SolverParameter", "rms_decay")),
                               DM_NUMBER("e", nn_real(s->m, "SolverParameter", "delta")),
-                              DM_NUMBER("c", factor / (double)s->iter_size),
+                              DM_NUMBER("c", scale),
                               DM_NUMBER("x", decay)};
     if (!s->rule->steps[0].text) {
-        dm_factor r = recorded ? dm_element(recorded->array) : dm_value(rate * p->lr_mult);
-        return dm_momentum_step(s->session, factor / (double)s->iter_size, decay, s->l1, m, r, p->diff, h,
-                                p->data);
+        dm_factor r = recorded ? dm_element(recorded->array) : dm_value(now);
+        return dm_momentum_step(s->session, scale, decay, s->l1, m, r, p->diff, h, p->data);
     }
     dm_status status = nn_map(s->session, gradient, NN_COUNT(all), all, p->diff);
     for (int n = 0; status == DM_OK && n < STEPS && s->rule->steps[n].text; n++) {

@@ -200,7 +200,6 @@ BY(rot_elements, dm_rot_by(f->s, f->c, f->d, p, q), f->c, f->d)
 BY(pad_elements, dm_pad_by(f->s, f->a, (int64_t[]){0, 0}, (int64_t[]){0, 0}, DM_PAD_CONSTANT, p, f->c), f->c)
 BY(channel_sums_elements, dm_channel_sums_by(f->s, 2, p, f->a, f->b, q, f->u), f->u)
 BY(relu_elements, dm_relu_backward_sums_by(f->s, 2, f->a, f->b, f->c, p, f->u), f->c, f->u)
-BY(momentum_elements, dm_momentum_step(f->s, 0.5, 0.1, 0, 0.9, p, f->a, f->c, f->d), f->c, f->d)
 BY(inner_elements, dm_inner_backward_weights_by(f->s, 2, f->a, f->b, p, f->c, f->u), f->c, f->u)
 static const dm_inner bf16_inner = {sizeof bf16_inner, 2, DM_BF16};
 BY(inner_wire, dm_inner_backward_weights_with(f->s, &bf16_inner, f->a, f->b, p, f->c, f->u), f->c, f->u)
@@ -473,6 +472,18 @@ static dm_status form_pool(fixture *f)
     return DM_OK;
 }
 
+static dm_status form_momentum(fixture *f)
+{
+    dm_array h;
+    dm_factor rate;
+    TRY(element_of(f, 0.5, &rate));
+    TRY(dm_array_like(f->s, f->c, 0, &h));
+    TRY(dm_fill(f->s, h, 1));
+    f->out[0] = f->c;
+    f->outs = 1;
+    return dm_momentum_step(f->s, 0.5, 0.1, 0, 0.9, rate, f->a, h, f->c);
+}
+
 static dm_status form_lrn_pool(fixture *f)
 {
     const int64_t x[4] = {4, 6, 6, 2}, y[4] = {4, 3, 3, 2};
@@ -721,23 +732,25 @@ static dm_status form_memory_trim(fixture *f)
     X(add)                                                                                                     \
     X(add_broadcast)                                                                                           \
     X(axpby)                                                                                                   \
-    X(multiply) X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal)        \
-        X(fill_by) X(sum_rows) X(sum_all) X(max) X(accumulate_max) X(argmin) X(var) X(norm) X(any) X(softmax)  \
+    X(multiply)                                                                                                \
+    X(scale) X(tanh) X(fill) X(fill_identity) X(fill_arange) X(fill_uniform) X(fill_normal) X(fill_by)         \
+        X(sum_rows) X(sum_all) X(max) X(accumulate_max) X(argmin) X(var) X(norm) X(any) X(softmax)             \
             X(log_softmax) X(standardise) X(layer_norm) X(covariance) X(distances) X(dot) X(iamax) X(axpy)     \
                 X(swap) X(rot) X(tril) X(gemv) X(ger) X(symv) X(syrk) X(symm) X(trmm) X(trsm) X(trsv)          \
                     X(cumulative_sum) X(sort) X(argsort) X(histogram) X(bincount) X(median) X(take) X(put)     \
                         X(scatter_add) X(roll) X(flip) X(diagonal) X(set_diagonal) X(require_range)            \
                             X(set_item) X(inner) X(map) X(map_new) X(topk) X(unique) X(quantile)               \
                                 X(concatenate) X(pad) X(view) X(slice) X(reshape) X(write) X(write_as) X(read) \
-                                    X(save) X(load) X(apply) X(explain) X(program) X(conv) X(pool) X(lrn_pool) \
-                                        X(images) X(memory_trim) X(shuffle) X(tile) X(repeat) X(one_hot)       \
-                                            X(choice) X(permutation) X(meshgrid) X(compress) X(group) X(event) \
-                                                X(checkpoint) X(pad_constant) X(pad_edge) X(unique_inverse)    \
-                                                    X(choice_weights) X(cosine_distances) X(cross_entropy)     \
-                                                        X(symmetrise) X(fill_uniform_by) X(sort_long)          \
-                                                            X(argsort_long) X(map_random) X(sum_random)        \
-                                                                X(scopes) X(program_number) X(program_loops)   \
-                                                                    X(feed) X(nonzero) X(isin) X(session)
+                                    X(save) X(load) X(apply) X(explain) X(program) X(conv) X(pool) X(momentum) \
+                                        X(lrn_pool) X(images) X(memory_trim) X(shuffle) X(tile) X(repeat)      \
+                                            X(one_hot) X(choice) X(permutation) X(meshgrid) X(compress)        \
+                                                X(group) X(event) X(checkpoint) X(pad_constant) X(pad_edge)    \
+                                                    X(unique_inverse) X(choice_weights) X(cosine_distances)    \
+                                                        X(cross_entropy) X(symmetrise) X(fill_uniform_by)      \
+                                                            X(sort_long) X(argsort_long) X(map_random)         \
+                                                                X(sum_random) X(scopes) X(program_number)      \
+                                                                    X(program_loops) X(feed) X(nonzero)        \
+                                                                        X(isin) X(session)
 
 /* With factors that are elements; and a norm of one element of two dims. */
 #define FORMS_BY(X)                                                                                            \
@@ -749,9 +762,10 @@ static dm_status form_memory_trim(fixture *f)
     X(gamma_shape)                                                                                             \
     X(poisson_elements)                                                                                        \
     X(require_elements)                                                                                        \
-    X(gemv_elements) X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements)      \
-        X(pad_elements) X(channel_sums_elements) X(relu_elements) X(momentum_elements) X(inner_elements)       \
-            X(inner_wire) X(softmax_elements) X(cross_entropy_elements) X(nrm2)
+    X(gemv_elements)                                                                                           \
+    X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements) X(pad_elements)       \
+        X(channel_sums_elements) X(relu_elements) X(inner_elements) X(inner_wire) X(softmax_elements)          \
+            X(cross_entropy_elements) X(nrm2)
 
 static const struct {
     const char *name;
