@@ -14,7 +14,7 @@ between mpirun and each rank, too. Of each job, within --bound seconds of the ki
   group     the group of the script is killed, as batch systems do: the shell and mpirun. Everybody has left
   term      the same group gets SIGTERM, which batch systems send first: everybody has left
   shell     the shell alone is killed: the job goes on, for mpirun lives. Then mpirun is killed: everybody has left
-  script    the shell is a batch job's (it has the job's number in its environment) and is killed alone: rank 0 has said so, everybody has left
+  script    the shell is a batch job's (it has what LSF or PBS leaves in the environment) and is killed alone: rank 0 has said so, everybody has left
   ctrl_c    the same group gets SIGINT, as from a terminal: mpirun ends the job, whatever the option interrupt says
   interrupt rank 0 gets SIGINT twice, with the option interrupt=1: the first cancels, the job goes on; after the second everybody has left
   stop      a worker of another host than rank 0's is stopped, the first one there: rank 0 has named it and left with its host; the
@@ -39,6 +39,9 @@ import tempfile
 import time
 
 STARTS_WITHIN = 40
+# What batch systems leave in a job's environment. Not Slurm's: Open MPI would take its number for more than that.
+BATCH = ({"LSB_JOBID": "77", "LSB_HOSTS": "localhost localhost", "LSB_MCPU_HOSTS": "localhost 2"},
+         {"PBS_JOBID": "77.localhost", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NODEFILE": "/dev/null"})
 LATE = 30  # so much longer than the bounds it is looked whether it happens at all
 
 
@@ -120,7 +123,7 @@ def one(args, number):
         command += ["-n", "1", "-x", "DMATH_TEST_PLAIN=1"] + wrapped + [args.program, folder, str(number)]
         command += [":", "-n", str(ranks - 1)] + wrapped + [args.worker]
     name = f"try {number} ({what} by {how.name}, rank {victim} of {ranks} {form}{', wrapped' if wrapped else ''}, {launcher}, after {delay:.3f} s)"
-    batch = {"LSB_JOBID": "77"} if what == "script" else {}  # LSF's: Open MPI would take Slurm's number for more than that
+    batch = r.choice(BATCH) if what == "script" else {}
     env = dict(os.environ, **batch, TMPDIR=folder, OMPI_MCA_btl_vader_backing_directory=folder)
     with open(f"{folder}/output", "w") as to:
         job = subprocess.Popen(command, stdout=to, stderr=to, stdin=subprocess.DEVNULL, env=env, start_new_session=True)

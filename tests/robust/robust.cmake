@@ -127,7 +127,7 @@ robust_job(file_limit "status:1:ulimit -f limits it" ${run} N=3 bash -c "ulimit 
 robust_job(master_exits ends ${run} N=4 JOB=exit)
 robust_job(master_aborts ends ${run} N=4 JOB=abort)
 robust_job(worker_killed ends ${run} N=4 JOB=kill)
-robust_job(death_reported "says:Last commands of each worker: .*/reports/dmath-report-" ${run} N=1 JOB=kill : N=3 JOB=kill)
+robust_job(death_reported "says:^dmath error: Last commands of each worker: .*/reports/dmath-report-" ${run} N=1 JOB=kill : N=3 JOB=kill)
 
 # ---- random deaths: of workers, of rank 0, of mpirun, with a launcher that cleans up and with one that does not ----
 # The bounds are generous: a machine may be slow, and nothing is waited for longer than it takes. It prints how long it took. Half
@@ -155,6 +155,13 @@ if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE)
                                            --worker $<TARGET_FILE:dmath-worker> --tries 12 --bound 30 --named 30 --half 3)
   set_tests_properties(robust_deaths_srun PROPERTIES TIMEOUT 300 PROCESSORS 2 SKIP_RETURN_CODE 77 LABELS "mpi;waits"
                                                      ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
+endif()
+
+# ---- calls of one rank fail while the ranks meet ----
+if(DMATH_PYTHON3 AND NOT DMATH_SANITIZE AND NOT DMATH_HAVE_CUDA)
+  add_test(NAME robust_starts COMMAND ${DMATH_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/robust/starts.py $<TARGET_FILE:job_main> --beside 3
+                                      --settings DMATH_DEVICE=emulated,DMATH_PRETEND_HOSTS=2 --kind malloc,control,driver --first 8 --last 68 --step 60)
+  set_tests_properties(robust_starts PROPERTIES TIMEOUT 900 PROCESSORS 2 LABELS "mpi;waits" ENVIRONMENT "${DMATH_MPI_ENVIRONMENT}")
 endif()
 
 # ---- the script of a batch job is killed alone ----
