@@ -1,5 +1,6 @@
 /* Emulated GPUs: the order of streams, events, words that are waited for, copies, and memory that another
  * process maps. The program runs itself once more as that process. */
+#include "base/fault.h"
 #include "device/emulated/emulated.h"
 #include "device/runtime.h"
 #include "dmath/dmath.h"
@@ -434,6 +435,217 @@ static void test_release_waits(void **state)
     dmi_cu_stream_destroy(s);
 }
 
+/* A call that cannot be captured fails, whichever comes first is named at the end, and everything is as before.
+ */
+static void test_captures(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 };
+    ok(dmi_cu_use(0));
+    dmi_stream s = stream(), other = stream(), made = NULL;
+    dmi_event e = event(false);
+    char *device = dmi_cu_malloc(BYTES), *pinned = dmi_cu_malloc_host(BYTES), plain[BYTES] = {0};
+    dmi_graph *graph = NULL;
+    assert_non_null(device);
+    assert_non_null(pinned);
+    assert_int_not_equal(dmi_cu_capture_end(s, &graph), DM_OK);
+    ok(dmi_cu_capture_begin(s));
+    assert_int_not_equal(dmi_cu_capture_begin(other), DM_OK);
+    assert_null(dmi_cu_malloc(BYTES));
+    assert_null(dmi_cu_malloc_host(BYTES));
+    assert_int_not_equal(dmi_cu_stream_create(&made), DM_OK);
+    assert_int_not_equal(dmi_cu_stream_wait(s), DM_OK);
+    assert_int_not_equal(dmi_cu_move(device, plain, BYTES), DM_OK);
+    assert_int_not_equal(dmi_cu_set(device, 1, BYTES), DM_OK);
+    assert_int_not_equal(dmi_cu_pin(plain, BYTES), DM_OK);
+    assert_int_not_equal(dmi_cu_event_record(e, s), DM_OK);
+    assert_int_not_equal(dmi_cu_event_after(s, e), DM_OK);
+    assert_int_not_equal(dmi_cu_copy(s, device, plain, BYTES), DM_OK);
+    dmi_cu_release(device); /* which stays, as does the pinned memory */
+    dmi_cu_release_host(pinned);
+    ok(dmi_cu_event_record(e, other)); /* no part of the capture */
+    assert_int_not_equal(dmi_cu_capture_end(other, &graph), DM_OK);
+    assert_int_not_equal(dmi_cu_capture_end(s, &graph), DM_OK);
+    assert_non_null(strstr(dmi_error_text(), "the capture was broken by an allocation"));
+    assert_null(graph);
+    ok(dmi_cu_set(device, 1, BYTES));
+    ok(dmi_cu_capture_begin(s));
+    ok(dmi_cu_copy(s, pinned, device, BYTES));
+    ok(dmi_cu_capture_end(s, &graph));
+    ok(dmi_cu_graph_upload(graph, s));
+    ok(dmi_cu_graph_launch(graph, s));
+    dmi_cu_graph_destroy(graph); /* while it is on the stream */
+    dmi_cu_graph_destroy(NULL);
+    ok(dmi_cu_stream_wait(s));
+    assert_int_equal(pinned[BYTES - 1], 1);
+    dmi_cu_release(device);
+    dmi_cu_release_host(pinned);
+    dmi_cu_event_destroy(e);
+    dmi_cu_event_destroy(NULL);
+    dmi_cu_stream_destroy(s);
+    dmi_cu_stream_destroy(other);
+    dmi_cu_stream_destroy(NULL);
+}
+
+/* Places that are not what a call takes. */
+static void test_wrong_places(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 };
+    ok(dmi_cu_use(0));
+    dmi_stream s = stream();
+    char *device = dmi_cu_malloc(BYTES), *pinned = dmi_cu_malloc_host(BYTES), plain[BYTES] = {0};
+    dmi_cu_handle handle;
+    void *opened = NULL;
+    double seconds = 0;
+    assert_non_null(device);
+    assert_non_null(pinned);
+    assert_null(dmi_cu_malloc(0));
+    assert_null(dmi_cu_malloc_host(0));
+    assert_int_not_equal(dmi_cu_set(plain, 0, BYTES), DM_OK);
+    assert_int_not_equal(dmi_cu_set(device, 0, BYTES + 1), DM_OK);
+    assert_int_not_equal(dmi_cu_copy(s, device, pinned, BYTES + 1), DM_OK);
+    assert_int_not_equal(dmi_cu_copy(s, device + 1, pinned, BYTES), DM_OK);
+    assert_int_not_equal(dmi_cu_copy_2d(s, device, 8, pinned, 8, -1, 2), DM_OK);
+    assert_int_not_equal(dmi_cu_copy_2d(s, device, 8, pinned, 8, 4, -1), DM_OK);
+    assert_int_not_equal(dmi_cu_copy_2d(s, device, 8, pinned, 4, 6, 2), DM_OK);
+    assert_int_not_equal(dmi_cu_copy_2d(s, device, 4, pinned, 8, 6, 2), DM_OK);
+    assert_int_not_equal(dmi_cu_copy_2d(s, device, INT64_C(1) << 40, pinned, 8, 6, 2), DM_OK);
+    ok(dmi_cu_copy_2d(s, device, 8, pinned, 8, 0, 2));
+    ok(dmi_cu_copy_2d(s, device, 8, pinned, 8, 2, 0));
+    assert_int_not_equal(dmi_cu_wait_value(s, (uint32_t *)(void *)plain, 1), DM_OK);
+    assert_int_not_equal(dmi_cu_wait_value(s, (uint32_t *)(void *)(device + 2), 1), DM_OK);
+    assert_int_not_equal(dmi_cu_wait_value(s, (uint32_t *)(void *)(device + BYTES), 1), DM_OK);
+    assert_int_not_equal(dmi_cu_export(device + 1, &handle), DM_OK);
+    assert_int_not_equal(dmi_cu_export(pinned, &handle), DM_OK);
+    ok(dmi_cu_export(device, &handle));
+    assert_int_not_equal(dmi_cu_open(&handle, &opened), DM_OK); /* by the process that made it */
+    assert_int_not_equal(dmi_cu_pin(pinned, BYTES), DM_OK);
+    ok(dmi_cu_pin(plain, BYTES));
+    dmi_cu_unpin(NULL);
+    dmi_cu_unpin(device);
+    dmi_cu_unpin(pinned + 1);
+    dmi_cu_unpin(plain);
+    dmi_cu_unpin(plain);
+    dmi_cu_close(NULL);
+    dmi_cu_close(plain);
+    dmi_cu_release(NULL);
+    dmi_cu_release(plain);
+    dmi_cu_release_host(NULL);
+    dmi_cu_release_host(plain);
+    assert_int_not_equal(dmi_cu_peer(0), DM_OK);
+    assert_int_not_equal(dmi_cu_peer(99), DM_OK);
+    dmi_event plain_event = event(false), timed = event(true), never = event(true);
+    ok(dmi_cu_event_record(plain_event, s));
+    ok(dmi_cu_event_record(timed, s));
+    ok(dmi_cu_stream_wait(s));
+    assert_int_not_equal(dmi_cu_event_between(plain_event, timed, &seconds), DM_OK);
+    assert_int_not_equal(dmi_cu_event_between(timed, never, &seconds), DM_OK);
+    ok(dmi_cu_event_between(timed, timed, &seconds));
+    dmi_cu_event_destroy(plain_event);
+    dmi_cu_event_destroy(timed);
+    dmi_cu_event_destroy(never);
+    dmi_cu_release(device);
+    dmi_cu_release_host(pinned);
+    dmi_cu_stream_destroy(s);
+}
+
+/* What the driver asks the host for, refused one by one: a call that fails has left nothing. */
+static void test_requests_refused(void **state)
+{
+    (void)state;
+    enum { BYTES = 70000 };
+    static char plain[BYTES];
+    int64_t before = 0, after = 0, total = 0;
+    int failed[7] = {0};
+    ok(dmi_cu_use(0));
+    dmi_stream s = stream(), made = NULL;
+    ok(dmi_cu_memory(&before, &total));
+    for (int call = 0; call < 7; call++) {
+        for (int at = 1; at < 12; at++) {
+            char text[32];
+            void *p = NULL;
+            dmi_event e = NULL;
+            dmi_graph *graph = NULL;
+            dm_status status = DM_OK;
+            made = NULL;
+            ok(dmi_cu_capture_begin(s));
+            ok(dmi_cu_capture_end(s, &graph)); /* an empty one, to be destroyed in any case */
+            dmi_cu_graph_destroy(graph);
+            graph = NULL;
+            if (call == 5) {
+                ok(dmi_cu_capture_begin(s));
+            }
+            snprintf(text, sizeof text, call == 6 ? "malloc:%d" : "driver:%d", at);
+            dmi_fault_plant(text);
+            switch (call) {
+            case 0:
+                p = dmi_cu_malloc(BYTES);
+                break;
+            case 1:
+            case 6: /* the memory itself is not there */
+                p = dmi_cu_malloc_host(BYTES);
+                break;
+            case 2:
+                status = dmi_cu_pin(plain, BYTES);
+                break;
+            case 3:
+                status = dmi_cu_stream_create(&made);
+                break;
+            case 4:
+                status = dmi_cu_event_create(false, &e);
+                break;
+            default:
+                status = dmi_cu_capture_end(s, &graph);
+            }
+            dmi_fault_plant("");
+            bool memory = call < 2 || call == 6;
+            failed[call] += memory ? !p : status != DM_OK;
+            assert_true(status == DM_OK || status == DM_ERR_NOMEM);
+            if (call == 0) {
+                dmi_cu_release(p);
+            } else if (memory) {
+                dmi_cu_release_host(p);
+            }
+            dmi_cu_unpin(plain);
+            dmi_cu_stream_destroy(made);
+            dmi_cu_event_destroy(e);
+            dmi_cu_graph_destroy(graph);
+        }
+        assert_in_range(failed[call], 1, 10);
+    }
+    ok(dmi_cu_memory(&after, &total));
+    assert_int_equal(before, after);
+    dmi_cu_stream_destroy(s);
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"fill", "copy"};
+    char path[] = "/tmp/dmath-ranges-XXXXXX", text[256] = "", line[128];
+    assert_null(dmi_cu_ranges_create("test", names, 2));
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    setenv("DMATH_EMULATED_RANGES", "/nowhere/at/all", 1);
+    assert_null(dmi_cu_ranges_create("test", names, 2));
+    setenv("DMATH_EMULATED_RANGES", "", 1);
+    assert_null(dmi_cu_ranges_create("test", names, 2));
+    setenv("DMATH_EMULATED_RANGES", path, 1);
+    dmi_cu_ranges *r = dmi_cu_ranges_create("test", names, 2);
+    assert_non_null(r);
+    dmi_cu_range_push(r, 1, 7);
+    dmi_cu_range_pop(r);
+    dmi_cu_ranges_destroy(r);
+    dmi_cu_ranges_destroy(NULL);
+    unsetenv("DMATH_EMULATED_RANGES");
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    snprintf(line, sizeof line, "%d begin copy 7\n%d end\n", (int)gettid(), (int)gettid());
+    assert_string_equal(text, line);
+    close(fd);
+    unlink(path);
+}
+
 /* --- another process ------------------------------------------------------------------------------ */
 /* The child waits for a block here, changes it, and brings it back. counter[0]: blocks that came, counter[1]:
  * blocks that the parent has. */
@@ -622,6 +834,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_release_waits),
+        cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_wrong_places),
+        cmocka_unit_test(test_requests_refused),
+        cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_lost_device),

@@ -13,7 +13,7 @@
 #include "base/fault.h"
 
 #ifndef DMATH_WITH_CUDA
-enum { SIDE = 24, FIRST = 100, SAMPLE = 150, ALARM_S = 200 };
+enum { SIDE = 24, FIRST = 60, SAMPLE = 50, ALARM_S = 200 };
 static char folder[64];
 
 typedef struct arrays {
