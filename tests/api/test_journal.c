@@ -605,7 +605,7 @@ static void test_late_and_unkept(void **state)
 static int begin(void **state)
 {
     (void)state;
-    alarm(100);
+    alarm(1000);
     assert_non_null(mkdtemp(folder));
     snprintf(journal, sizeof journal, "%s/journal", folder);
     snprintf(there, sizeof there, "%s/there.npy", folder);

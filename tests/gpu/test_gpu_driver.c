@@ -1,6 +1,7 @@
-/* A driver whose N-th request to the host fails, for many N: a new session, products, transposes, sums,
- * programs, files and a checkpoint on emulated GPUs. Each call is right or says that it failed, the session
- * ends, and the next one is as if nothing had been. With DMATH_TEST_FAULTS=all every N. */
+/* A driver whose N-th request to the host fails, and a library whose N-th allocation does, for many N: a new
+ * session, products, transposes, sums, programs, files and a checkpoint on emulated GPUs. Each call is right or
+ * says that it failed, the session ends, and the next one is as if nothing had been. With DMATH_TEST_FAULTS=all
+ * every N, with a number a sample of about so many of each kind. */
 #include "gpu_case.h"
 
 #include <dmath/checkpoint.h>
@@ -13,7 +14,7 @@
 #include "base/fault.h"
 
 #ifndef DMATH_WITH_CUDA
-enum { SIDE = 24, FIRST = 60, SAMPLE = 50, ALARM_S = 200 };
+enum { SIDE = 24, FIRST = 15, SAMPLE = 30, ALARM_S = 200 };
 static char folder[64];
 
 typedef struct arrays {
@@ -89,11 +90,11 @@ static dm_status work(dm_session *s)
 
 /* at: 0, or the number of the request that fails; of the whole session, or `later` behind its beginning: only
  * then there are graphs, which the option takes away. Returns what was said. */
-static dm_status one_session(const char *options, long at, bool later)
+static dm_status one_session(const char *options, const char *kind, long at, bool later)
 {
     char text[256], fault[32];
     dm_session *s = NULL;
-    snprintf(fault, sizeof fault, "driver:%ld", at);
+    snprintf(fault, sizeof fault, "%s:%ld", kind, at);
     snprintf(text, sizeof text, "device=emulated,share_gpu=1,log=error,%s%s%s", options,
              at && !later ? ",fault=" : "", at && !later ? fault : "");
     dm_config config = {.size = sizeof config, .workers = 2, .options = text};
@@ -111,14 +112,14 @@ static dm_status one_session(const char *options, long at, bool later)
     }
     dmi_fault_plant("");
     if (status != DM_OK && !dm_error_message()[0]) {
-        fail_msg("driver:%ld: %s without a text", at, dm_status_name(status));
+        fail_msg("%s: %s without a text", fault, dm_status_name(status));
     }
     return status;
 }
 
-static void works(const char *options, long at, bool later)
+static void works(const char *options, const char *kind, long at, bool later)
 {
-    dm_status status = one_session(options, at, later);
+    dm_status status = one_session(options, kind, at, later);
     if (status != DM_OK) {
         fail_msg("%s: %s: %s", options, dm_status_name(status), dm_error_message());
     }
@@ -130,24 +131,26 @@ static const char *const settings[] = {"", "program_device=on", "capture=1", "tr
 static void test_every_request(void **state)
 {
     (void)state;
+    static const char *const kinds[] = {"driver", "malloc"};
     const char *given = getenv("DMATH_TEST_FAULTS");
     const bool all = given && strcmp(given, "all") == 0;
+    const long sample = given && atol(given) > 0 ? atol(given) : SAMPLE;
     uint64_t random = 20261126;
     gpus_or_skip();
-    for (size_t i = 0; i < 2 * sizeof settings / sizeof *settings; i++) {
-        const char *options = settings[i / 2];
-        const bool later = i % 2 != 0;
+    for (size_t i = 0; i < 4 * sizeof settings / sizeof *settings; i++) {
+        const char *options = settings[i / 4], *kind = kinds[i % 2];
+        const bool later = i / 2 % 2 != 0;
         int said = 0, points = 0;
-        works(options, 0, false);
-        works(options, INT32_MAX, later);
+        works(options, kind, 0, false);
+        works(options, kind, INT32_MAX, later);
         const long calls = (long)dmi_fault_calls();
         for (long at = 1; at <= calls; points++) {
-            said += one_session(options, at, later) != DM_OK;
-            at += all || at < FIRST ? 1 : random_in(&random, 1, DMI_MAX(2 * calls / SAMPLE, 1));
+            said += one_session(options, kind, at, later) != DM_OK;
+            at += all || at < FIRST ? 1 : random_in(&random, 1, DMI_MAX(2 * calls / sample, 1));
         }
-        works(options, 0, false);
-        print_message("%s%s: %ld requests, %d points, %d said so\n", options, later ? " later" : "", calls,
-                      points, said);
+        works(options, kind, 0, false);
+        print_message("%s %s%s: %ld requests, %d points, %d said so\n", options, kind, later ? " later" : "",
+                      calls, points, said);
         assert_true(said > 0);
     }
 }
