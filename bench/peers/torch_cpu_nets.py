@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Steps of training of LeNet, Caffe's CIFAR-10 quick and AlexNet on CPU cores: `dmath train` beside PyTorch.
 
-    torch_cpu_nets.py TOOL [--nets lenet,quick,alexnet] [--threads 2] [--rounds 5] [--torch-only | --dmath-only]
+    torch_cpu_nets.py TOOL [--nets lenet,quick,alexnet] [--threads 2] [--rounds 5] [--processor] [--torch-only | --dmath-only]
 
 Both sides train the same net (f32, SGD with momentum and weight decay) on one made-up batch, in turns in one run: a round is some
 steps of PyTorch in both memory formats, then some of `dmath train` with and without slices. Printed are medians over the rounds, in
-milliseconds a step, and the factor of the best of each side. Both sides use as many threads as --threads says.
+milliseconds a step, and the factor of the best of each side. Both sides use as many threads as --threads says. --processor: the
+processors' time of a step, not the time that passes: for cores that other programs use, with --threads 1, for threads that wait
+for one another use their cores. Of dmath it is what a run of three times the steps takes more than one of them.
 """
 import argparse
 import os
 import pathlib
 import re
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -80,37 +83,42 @@ class Torch:
         self.solver = torch.optim.SGD(self.net.parameters(), 1e-4, momentum=0.9, weight_decay=5e-4)
         self.steps(2)
 
-    def steps(self, count):
-        begin = time.perf_counter()
+    def steps(self, count, processor=False):
+        clock = time.process_time if processor else time.perf_counter
+        begin = clock()
         for _ in range(count):
             self.solver.zero_grad(set_to_none=True)
             loss = self.torch.nn.functional.cross_entropy(self.net(self.x), self.y)
             loss.backward()
             self.solver.step()
             loss.item()
-        return (time.perf_counter() - begin) / count * 1e3
+        return (clock() - begin) / count * 1e3
 
 
-def ours(tool, threads, steps, slices):
-    path = pathlib.Path("solver.prototxt")
-    path.write_text("net: 'net.prototxt' base_lr: 0.0001 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' snapshot_after_train: false\n"
-                    f"display: {steps} max_iter: {2 * steps + 1}\n")
-    r = subprocess.run([tool, "train", "--solver", path, "-w", str(threads), "--slices", str(slices)], capture_output=True, text=True, check=True)
-    rate = float(re.findall(r"\((\S+) iter/s", r.stdout)[-1])
-    return 1e3 / rate
+def ours(tool, threads, steps, slices, processor):
+    path, taken = pathlib.Path("solver.prototxt"), []
+    for times in (1, 3) if processor else (2,):
+        path.write_text("net: 'net.prototxt' base_lr: 0.0001 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' "
+                        f"snapshot_after_train: false display: {steps} max_iter: {times * steps + 1}\n")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        r = subprocess.run([tool, "train", "--solver", path, "-w", str(threads), "--slices", str(slices)], capture_output=True, text=True,
+                           check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        taken.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return (taken[1] - taken[0]) / (2 * steps) * 1e3 if processor else 1e3 / float(re.findall(r"\((\S+) iter/s", r.stdout)[-1])
 
 
 def measure(args, name):
     batch, shape, steps, layers = NETS[name]
-    batch = args.batch or batch
+    batch, steps = args.batch or batch, args.steps or steps
     pathlib.Path("net.prototxt").write_text(prototxt(batch, shape, layers))
     peers = {} if args.dmath_only else {form: Torch(batch, shape, layers, form == "channels last") for form in ("contiguous", "channels last")}
     times = {}
     for _ in range(args.rounds):
         for form, peer in peers.items():
-            times.setdefault(f"PyTorch, {form}", []).append(peer.steps(steps))
+            times.setdefault(f"PyTorch, {form}", []).append(peer.steps(steps, args.processor))
         for slices in () if args.torch_only else (0, 4):
-            times.setdefault(f"dmath, {slices} slices" if slices else "dmath, no slices", []).append(ours(args.tool, args.threads, steps, slices))
+            times.setdefault(f"dmath, {slices} slices" if slices else "dmath, no slices", []).append(ours(args.tool, args.threads, steps, slices, args.processor))
     best = {}
     for form, all_ in times.items():
         middle = statistics.median(all_)
@@ -128,6 +136,8 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, help="instead of each net's own")
+    parser.add_argument("--steps", type=int, help="of a round, instead of each net's own")
+    parser.add_argument("--processor", action="store_true", help="the processors' time")
     parser.add_argument("--torch-only", action="store_true")
     parser.add_argument("--dmath-only", action="store_true")
     args = parser.parse_args()

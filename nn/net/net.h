@@ -156,6 +156,11 @@ struct dm_layer {
     dm_array scratch[NN_SCRATCH];
 };
 
+/* Of one worker, a second: bytes that it sends, that it reads and writes; operations in products. */
+typedef struct nn_speed {
+    double link, memory, flops;
+} nn_speed;
+
 struct dm_net {
     dm_session *session;
     dm_group group;  /* on whose workers it is; zero: on those of the group that has begun, or all */
@@ -179,6 +184,7 @@ struct dm_net {
     int update;                 /* DM_UPDATE_* */
     int64_t store_bytes;        /* of decoded images, of each data layer */
     const char *store_folder;   /* while it is built */
+    nn_speed speed;             /* what the choice of a split takes the workers for */
     int histories;              /* that the solver keeps of each parameter; 0: no solver */
     struct dm_solver *solver;   /* whose training net it is; NULL: none */
     /* Records a step of that, for the caller; none where steps go call by call. */
@@ -388,6 +394,8 @@ typedef struct nn_rates {
     double flops, bytes;
 } nn_rates;
 dm_status nn_rates_measure(const nn_net *net, nn_rates *out);
+/* The same of one worker, and what it sends while all send to the next one. At least two workers. */
+dm_status nn_speed_measure(const nn_net *net, nn_speed *out);
 /* Bytes that a pass of a layer reads or writes at least once, on all workers; 0 where layers beside it do its
  * work. */
 double nn_layer_bytes(const nn_layer *layer, bool back);

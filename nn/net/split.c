@@ -10,8 +10,8 @@
 /* Weights from which on a layer is cut where nobody has asked: fewer are not worth the calls. */
 static const int64_t most_uncut = INT64_C(4000000);
 
-/* What the estimate takes the workers for. Only ratios matter. */
-static const double link_bytes = 5e9, memory_bytes = 10e9, flops = 50e9; /* in a second */
+/* What the estimate takes the workers for where nobody asks to measure. Only ratios matter. */
+static const nn_speed usual = {.link = 5e9, .memory = 10e9, .flops = 50e9};
 enum { UPDATE_PASSES = 5 };                                              /* over weights, in an update */
 
 nn_deal nn_deal_out(int64_t count, int64_t size, int workers)
@@ -198,7 +198,7 @@ static nn_split_cost update_cost(const costing *c, bool dealt)
     nn_split_cost cost = {0};
     if (l->net->phase == NN_TRAIN) {
         cost.bytes = (c->samples.each * wire + sum) * part * (double)(copies - 1) / (double)copies;
-        cost.seconds = cost.bytes / link_bytes + UPDATE_PASSES * updated * real / memory_bytes;
+        cost.seconds = cost.bytes / l->net->speed.link + UPDATE_PASSES * updated * real / l->net->speed.memory;
     }
     return cost;
 }
@@ -228,7 +228,8 @@ nn_split_cost nn_split_estimate(const nn_layer *l, const nn_split *split)
                          (double)start_of(&c.outputs, 1) / (double)c.outputs.count;
     nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(l->net, l->param[0]));
     cost.bytes += moved;
-    cost.seconds += moved / link_bytes + (1 + back + back * l->down[0]) * share * nn_layer_flops(l) / flops;
+    cost.seconds += moved / l->net->speed.link +
+                    (1 + back + back * l->down[0]) * share * nn_layer_flops(l) / l->net->speed.flops;
     return cost;
 }
 
@@ -301,16 +302,21 @@ static int find(const char *asked, const char *layer, int *seen)
     return found;
 }
 
-/* Each word is LAYER=FORM. */
-static dm_status check(const char *asked, int *count)
+/* Each word is LAYER=FORM, or `measured`. */
+static dm_status check(const char *asked, int *count, bool *measured)
 {
-    for (const char *at = asked; at && *at; ++*count) {
+    static const char word[] = "measured";
+    for (const char *at = asked; at && *at;) {
         size_t n = strcspn(at, ","), k = n;
+        const bool rates = n == sizeof word - 1 && strncmp(at, word, n) == 0;
+        *measured = *measured || rates;
+        *count += !rates;
         while (k > 0 && at[k - 1] != '=') {
             k--;
         }
-        if (k < 2 || form_of(at + k, n - k) < 0) {
-            return dm_error_set(DM_ERR_ARG, "split: '%.*s' is not LAYER=batch, LAYER=features or LAYER=both",
+        if (!rates && (k < 2 || form_of(at + k, n - k) < 0)) {
+            return dm_error_set(DM_ERR_ARG,
+                                "split: '%.*s' is not LAYER=batch, LAYER=features, LAYER=both or measured",
                                 (int)n, at);
         }
         at += n + (at[n] == ',');
@@ -414,7 +420,14 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
 dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share, bool apart)
 {
     int words = 0, seen = 0;
-    dm_status status = check(asked, &words);
+    bool measured = false;
+    dm_status status = check(asked, &words, &measured);
+    net->speed = share ? share->speed : usual;
+    if (status == DM_OK && measured && !share && dm_workers(net->session) > 1) {
+        status = nn_speed_measure(net, &net->speed);
+        nn_log(net, "split: measured %.3g GB/s between workers, %.3g GB/s of memory and %.3g Gflop/s a worker",
+               net->speed.link / 1e9, net->speed.memory / 1e9, net->speed.flops / 1e9);
+    }
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (cuts(&net->layers[i])) {
             status = choose(&net->layers[i], asked, &seen, share, apart);

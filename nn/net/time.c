@@ -231,6 +231,48 @@ dm_status nn_rates_measure(const nn_net *net, nn_rates *out)
     return end_probe(&m, status);
 }
 
+static dm_status move(const probe *p)
+{
+    return dm_copy(p->session, p->a, p->b);
+}
+
+/* Each worker's block of rows goes to the worker behind it. */
+static dm_status measure_link(dm_session *s, double *rate)
+{
+    enum { ROW = 1 << 21 };
+    const int workers = dm_workers(s);
+    const int64_t shape[] = {workers, ROW}, block[] = {1, ROW};
+    const dm_layout rows = dm_layout_rows(s);
+    probe p = {.session = s};
+    double seconds = 0;
+    int *next = malloc((size_t)workers * sizeof *next);
+    if (!next) {
+        return nn_no_memory();
+    }
+    for (int i = 0; i < workers; i++) {
+        next[i] = (i + 1) % workers;
+    }
+    const dm_layout behind = dm_layout_explicit(2, block, next, workers);
+    dm_status status = dm_array_create(s, DM_F32, 2, shape, &rows, &p.a);
+    status = status == DM_OK ? dm_array_create(s, DM_F32, 2, shape, &behind, &p.b) : status;
+    status = status == DM_OK ? dm_fill(s, p.a, 0.5) : status;
+    status = status == DM_OK ? seconds_of(&p, move, &seconds) : status;
+    *rate = ROW * (double)sizeof(float) / seconds;
+    free(next);
+    return end_probe(&p, status);
+}
+
+dm_status nn_speed_measure(const nn_net *net, nn_speed *out)
+{
+    const int workers = dm_workers(net->session);
+    nn_rates all = {0};
+    dm_status status = nn_rates_measure(net, &all);
+    status = status == DM_OK ? measure_link(net->session, &out->link) : status;
+    out->flops = all.flops / workers;
+    out->memory = all.bytes / workers;
+    return status;
+}
+
 double nn_layer_bytes(const nn_layer *l, bool back)
 {
     const bool lrn = l->pooled && l->top[0]->between; /* the pooling behind it does its work */

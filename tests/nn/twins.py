@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Caffe's own nets beside PyTorch: `dmath train` and a twin begin with the same weights, and so must go through the same losses.
 
-  twins.py TOOL CAFFE [bvlc_alexnet,bvlc_googlenet] [--batch 4] [--iterations 100] [--workers 3] [--rate R]
+  twins.py TOOL CAFFE [bvlc_alexnet,bvlc_googlenet] [--batch 4] [--iterations 100] [--workers 3] [--rate R] [--scale S]
 
 CAFFE: a checkout of github.com/BVLC/caffe, or its bare repository. A net's train_val.prototxt is used as it is but for its data (an
 LMDB of images made here, in the size that the net crops to, without crops and mirrors) and the ratio of its dropouts, which is 0: what a
@@ -129,7 +129,7 @@ def compare(args, name, files):
     images, labels = make_images(pathlib.Path(f"images{size}"), size)
     shutil.rmtree("images", ignore_errors=True)
     run(args.tool, "data", "convert", "--from", "images", "list.txt", "images")
-    data = ("layer { name: 'data' type: 'Data' top: 'data' top: 'label' transform_param { mean_value: 100 }\n"
+    data = (f"layer {{ name: 'data' type: 'Data' top: 'data' top: 'label' transform_param {{ mean_value: 100 scale: {args.scale} }}\n"
             f"data_param {{ source: 'images' backend: LMDB batch_size: {args.batch} }} }}\n")
     layers = [b for is_layer, b in blocks(text) if is_layer and not re.search(r'type: "(Data|Accuracy)"', b)]
     text = data + re.sub(r"dropout_ratio: [.\d]+", "dropout_ratio: 0", "\n".join(layers))
@@ -146,7 +146,7 @@ def compare(args, name, files):
     seconds, begin, worst, theirs = time.monotonic() - begin, time.monotonic(), 0, []
     for it in range(args.iterations):
         pick = np.arange(it * args.batch, (it + 1) * args.batch) % IMAGES
-        theirs.append(twin.step(torch.tensor(images[pick] - 100), torch.tensor(labels[pick]), *known.values()))
+        theirs.append(twin.step(torch.tensor((images[pick] - 100) * np.float32(args.scale)), torch.tensor(labels[pick]), *known.values()))
         worst = max(worst, abs(theirs[-1] - ours[it]))
         if args.trace:
             print(f"{name}: iteration {it}: loss {ours[it]:.6f}, of PyTorch {theirs[-1]:.6f}", flush=True)
@@ -167,6 +167,7 @@ def main():
     parser.add_argument("--iterations", type=int, default=100)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--rate", type=float, help="instead of the solver's base_lr")
+    parser.add_argument("--scale", type=float, default=1, help="of images, behind the mean; a power of 2")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch; on busy cores one is faster than two")
     parser.add_argument("--trace", action="store_true", help="print the losses of each iteration")
     args = parser.parse_args()
