@@ -12,7 +12,7 @@ static const int64_t most_uncut = INT64_C(4000000);
 
 /* What the estimate takes the workers for where nobody asks to measure. Only ratios matter. */
 static const nn_speed usual = {.link = 5e9, .memory = 10e9, .flops = 50e9};
-enum { UPDATE_PASSES = 5 };                                              /* over weights, in an update */
+enum { UPDATE_PASSES = 5 }; /* over weights, in an update */
 
 nn_deal nn_deal_out(int64_t count, int64_t size, int workers)
 {
@@ -417,6 +417,17 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
     return DM_OK;
 }
 
+static dm_status measure(nn_net *net)
+{
+    nn_speed *s = &net->speed;
+    dm_status status = nn_speed_measure(net, s);
+    if (status == DM_OK) {
+        nn_log(net, "split: measured %.3g GB/s between workers, %.3g GB/s of memory and %.3g Gflop/s a worker",
+               s->link / 1e9, s->memory / 1e9, s->flops / 1e9);
+    }
+    return status;
+}
+
 dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share, bool apart)
 {
     int words = 0, seen = 0;
@@ -424,9 +435,7 @@ dm_status nn_split_choose(nn_net *net, const char *asked, const nn_net *share, b
     dm_status status = check(asked, &words, &measured);
     net->speed = share ? share->speed : usual;
     if (status == DM_OK && measured && !share && dm_workers(net->session) > 1) {
-        status = nn_speed_measure(net, &net->speed);
-        nn_log(net, "split: measured %.3g GB/s between workers, %.3g GB/s of memory and %.3g Gflop/s a worker",
-               net->speed.link / 1e9, net->speed.memory / 1e9, net->speed.flops / 1e9);
+        status = measure(net);
     }
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         if (cuts(&net->layers[i])) {
