@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Caffe's own nets beside PyTorch: `dmath train` and a twin begin with the same weights, and so must go through the same losses.
 
-  twins.py TOOL CAFFE [bvlc_alexnet,bvlc_googlenet] [--batch 4] [--iterations 100] [--workers 3] [--rate R] [--scale S]
+  twins.py TOOL CAFFE [bvlc_alexnet,bvlc_googlenet] [--batch 4] [--iterations 100] [--workers 3] [--rate R] [--scale S] [--side N]
 
 CAFFE: a checkout of github.com/BVLC/caffe, or its bare repository. A net's train_val.prototxt is used as it is but for its data (an
 LMDB of images made here, in the size that the net crops to, without crops and mirrors) and the ratio of its dropouts, which is 0: what a
@@ -128,7 +128,7 @@ def make_images(folder, size):
 def compare(args, name, files):
     text = files[f"models/{name}/train_val.prototxt"]
     solver = files[f"models/{name}/{'quick_solver' if 'googlenet' in name else 'solver'}.prototxt"]
-    size = int(re.search(r"crop_size: (\d+)", text)[1])
+    size = args.side or int(re.search(r"crop_size: (\d+)", text)[1])
     images, labels = make_images(pathlib.Path(f"images{size}"), size)
     shutil.rmtree("images", ignore_errors=True)
     run(args.tool, "data", "convert", "--from", "images", "list.txt", "images")
@@ -160,7 +160,7 @@ def compare(args, name, files):
             print(f"{name}: iteration {it}: loss {ours[it]:.6f}, PyTorch's {theirs[it]:.6f}", flush=True)
     last = read_weights(f"twin_iter_{args.iterations}.caffemodel")
     apart = max(float(np.abs(a - b.detach().numpy()).max()) for layer, blobs in twin.params.items() for a, b in zip(last[layer], blobs))
-    print(f"{name}, batch {args.batch}, {known}, {args.workers} workers, PyTorch {torch.__version__}: {args.iterations} iterations, losses "
+    print(f"{name}, batch {args.batch} of {size} x {size}, {known}, {args.workers} workers, PyTorch {torch.__version__}: {args.iterations} iterations, losses "
           f"{ours[0]:.5f} to {ours[args.iterations - 1]:.5f} (of PyTorch {theirs[0]:.5f} to {theirs[-1]:.5f}), at most {worst:.2g} apart; "
           f"weights at the end at most {apart:.2g} apart; {time.monotonic() - begin:.0f} s", flush=True)
     return worst <= 1e-4
@@ -176,6 +176,7 @@ def main():
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--rate", type=float, help="instead of the solver's base_lr")
     parser.add_argument("--scale", type=float, default=1, help="of images, behind the mean; a power of 2")
+    parser.add_argument("--side", type=int, help="of the images, instead of what the net crops to: AlexNet takes 67 and more")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch; on busy cores one is faster than two")
     parser.add_argument("--trace", action="store_true", help="print the losses of each iteration")
     args = parser.parse_args()
