@@ -70,14 +70,18 @@ static sums sum_of(const dmi_session *s, int op)
     return all;
 }
 
-/* The mean of a rate of all workers; 0: not known. at: its place in a worker's rates. */
+/* The mean of a rate of all workers; 0: one does not know it. at: its place in a worker's rates. */
 static double mean_rate(const dmi_session *s, int at)
 {
     double sum = 0;
     for (int w = 0; w < s->workers; w++) {
         const dmi_usage_rates *r = &dmi_hub_port(&s->hub, w)->rates;
         const atomic_int_fast64_t *rate = (const atomic_int_fast64_t *)(const void *)r;
-        sum += (double)atomic_load_explicit(&rate[at], memory_order_relaxed);
+        double one = (double)atomic_load_explicit(&rate[at], memory_order_relaxed);
+        if (one == 0) {
+            return 0;
+        }
+        sum += one;
     }
     return sum / s->workers;
 }
