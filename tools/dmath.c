@@ -122,6 +122,11 @@ static bool serve_or_release(int argc, char **argv)
 int main(int argc, char **argv)
 {
     argp_err_exit_status = TOOL_USAGE;
+    dm_status status = tool_ops_register();
+    if (status != DM_OK) {
+        tool_complain(status);
+        return TOOL_FAILED;
+    }
     if (serve_or_release(argc, argv)) {
         return 0;
     }

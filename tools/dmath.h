@@ -155,6 +155,8 @@ int tool_classify(int argc, char **argv);
 int tool_extract(int argc, char **argv);
 int tool_ckpt(int argc, char **argv);
 int tool_bench(int argc, char **argv);
+/* Makes known what `dmath bench apply` runs; on all ranks, before a session starts. */
+dm_status tool_ops_register(void);
 int tool_doctor(int argc, char **argv);
 int tool_stat(int argc, char **argv);
 int tool_man(int argc, char **argv);

@@ -422,10 +422,5 @@ int tool_bench_op(int argc, char **argv)
         fprintf(stderr, "%s: which operations? --list lists them, `every' means all\n", argv[0]);
         return TOOL_USAGE;
     }
-    dm_status status = tool_ops_register();
-    if (status != DM_OK) {
-        tool_complain(status);
-        return TOOL_FAILED;
-    }
     return tool_bench_runs(&b.head, run);
 }

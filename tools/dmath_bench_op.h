@@ -48,9 +48,6 @@ dm_status tool_op_matrix(tool_op *o, int slot, dm_dtype dtype, double lo, double
 /* A number that lies on the workers, in a slot from 4 on; made by the first call. */
 dm_factor tool_op_element(tool_op *o, int slot, double value);
 
-/* Makes known what `apply` runs; before a session starts. */
-dm_status tool_ops_register(void);
-
 /* The families; each ends with a row without a name. */
 const tool_op_row *tool_ops_ewise(void);
 extern const tool_op_row tool_ops_reduce[], tool_ops_order[], tool_ops_index[], tool_ops_linalg[],
