@@ -7,7 +7,8 @@
  * `program`. What a call is made of counts one by one: a solve with a triangle, for instance, is some trsm and
  * some gemm. Cost: with the option some 0.2 us a step; on GPUs events around each step, and no CUDA graphs; and
  * at the start of the session each worker measures what its device reaches in a copy of 16 MiB and in products,
- * all of them at once, for some 50 ms (several GPUs measure it anyway). Without the option nothing. */
+ * all of them at once, for some 50 ms, on one GPU up to a second (several GPUs measure it anyway). Without the
+ * option nothing. */
 #ifndef DMATH_PROFILE_H
 #define DMATH_PROFILE_H
 

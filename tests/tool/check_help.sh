@@ -38,7 +38,7 @@ for header in ewise reduce order index linalg random factors layers require; do
     for call in $(sed -n 's/^#define DM_ACCUMULATE_MAP(X) //p' "$headers/$header.h" | sed 's/X(\([a-z_]*\))/accumulate_\1/g') $(sed -n 's/^ *X[123]\{0,1\}(\([a-z0-9_]*\)) .*/\1/p; s/^DM_API DM_CHECKED dm_status dm_\([a-z0-9_]*\)(.*/\1/p' "$headers/$header.h"); do
         case $call in
         split | norm | random_*) ;;           # moves nothing; is norm_1, norm_2, norm_inf; makes seeds
-        conv_shape | pool_shape | map_*) ;;   # computes nothing; is map
+        conv_shape | pool_shape) ;;           # compute nothing
         *) grep -qx "$call" <<<"$rows" || complain "dmath bench lacks $call (<dmath/$header.h>)" ;;
         esac
     done
