@@ -11,6 +11,7 @@ jump, and the difference of the first step, a few units in the last place, soon 
 hour. Works in the current folder.
 """
 import argparse
+import json
 import pathlib
 import re
 import shutil
@@ -145,15 +146,16 @@ def compare(args, name, files):
     twin = Twin(text.replace("'", '"'), read_weights("twin_iter_0.caffemodel"))
     begin, worst, theirs = time.monotonic(), 0, []
     with open("train.txt", "w") as lines:  # beside the twin
-        training = subprocess.Popen([args.tool, "train", "--solver", "solver.prototxt", "-w", str(args.workers)], stdout=lines)
+        training = subprocess.Popen([args.tool, "train", "--solver", "solver.prototxt", "-w", str(args.workers), "--log", "log.jsonl"],
+                                    stdout=lines)
     for it in range(args.iterations):
         pick = np.arange(it * args.batch, (it + 1) * args.batch) % IMAGES
         theirs.append(twin.step(torch.tensor((images[pick] - 100) * np.float32(args.scale)), torch.tensor(labels[pick]), *known.values()))
         if args.trace:
             print(f"{name}: iteration {it}: PyTorch's loss {theirs[-1]:.6f}", flush=True)
     assert training.wait() == 0
-    out = pathlib.Path("train.txt").read_text()
-    ours = [float(x) for x in re.findall(r"^Iteration \d+ \(.*\), loss = (\S+)$", out, flags=re.M)]
+    told = [json.loads(line) for line in pathlib.Path("log.jsonl").read_text().splitlines()]  # losses with more digits than lines have
+    ours = [e["loss"] for e in told if e["kind"] == "train"]
     for it in range(args.iterations):
         worst = max(worst, abs(theirs[it] - ours[it]))
         if args.trace:
