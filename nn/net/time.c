@@ -247,7 +247,7 @@ static dm_status measure_link(dm_session *s, double *rate)
     double seconds = 0;
     int *next = malloc((size_t)workers * sizeof *next);
     if (!next) {
-        return nn_no_memory();
+        return dm_error_no_memory("the numbers of workers", (size_t)workers * sizeof *next);
     }
     for (int i = 0; i < workers; i++) {
         next[i] = (i + 1) % workers;
