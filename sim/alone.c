@@ -78,6 +78,59 @@ static void check_order(alone *a, int me)
     }
 }
 
+/* The transfer of the old plan that a part of an exchange is. */
+static const dmi_step *transfer_of(const dmi_plan *from, const dmi_exchange_part *part, bool push)
+{
+    uint32_t number = 0;
+    for (int lane = 0; lane < DMI_LANES; lane++) {
+        for (int i = 0; i < from->nstep && (push ? dmi_lane_sends(lane) : dmi_lane_receives(lane)); i++) {
+            const dmi_step *step = &from->step[i];
+            if (step->lane == lane && step->peer == part->peer && number++ == part->number) {
+                return step;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* A transfer stands behind what it waited for: kernels before its exchange, transfers in exchanges before it,
+ * as those of one come in any order. But pushes read, so one may be together with those before it. */
+static void check_transfers(alone *a, int me)
+{
+    const dmi_plan *from = a->from[me], *plan = a->plan[me];
+    uint32_t done[DMI_LANES] = {0}, now[DMI_LANES];
+    int old = 0;
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        const dmi_exchange *x = step->desc;
+        while (old < from->nstep && !dmi_lane_computes(from->step[old].lane)) {
+            old++;
+        }
+        if (step->kind != DMI_STEP_EXCHANGE && old < from->nstep && from->step[old].kind == step->kind &&
+            from->step[old].desc == step->desc) {
+            done[from->step[old].lane] = from->step[old].ordinal;
+            old++;
+        }
+        memcpy(now, done, sizeof now);
+        for (int k = 0; step->kind == DMI_STEP_EXCHANGE && k < x->pushes + x->arrivals; k++) {
+            const bool push = k < x->pushes;
+            const dmi_step *transfer = transfer_of(from, &x->part[k], push);
+            for (int lane = 0; transfer && lane < DMI_LANES; lane++) {
+                if (transfer->wait[lane] > done[lane] && !(push && dmi_lane_sends(lane))) {
+                    dmi_sim_note(
+                        a->report, DMI_SIM_ORDER,
+                        "alone: worker %d step %d: payload %u %s worker %d comes before what it waits for", me,
+                        i, x->part[k].number, push ? "to" : "from", x->part[k].peer);
+                }
+            }
+            if (transfer) {
+                now[transfer->lane] = DMI_MAX(now[transfer->lane], transfer->ordinal);
+            }
+        }
+        memcpy(done, now, sizeof done);
+    }
+}
+
 static void collect(alone *a, int me)
 {
     for (int i = 0; i < a->plan[me]->nstep; i++) {
@@ -274,6 +327,7 @@ dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fit
         for (int w = 0; w < a->workers; w++) {
             report->steps += a->plan[w]->nstep;
             check_order(a, w);
+            check_transfers(a, w);
             collect(a, w);
         }
         for (int i = 0; i < a->workers * a->workers; i++) {

@@ -262,7 +262,14 @@ static void put_pushes(maker *m, int count)
     memmove(m->push, m->push + count, (size_t)m->pushes * sizeof *m->push);
 }
 
-/* Does the destination of an arrival become free by a push that is not in an exchange yet? */
+static void raise_until(uint32_t until[DMI_CHANNELS], const dmi_step *step)
+{
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        until[c] = DMI_MAX(until[c], step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV]);
+    }
+}
+
+/* Does the destination of an arrival become free by a push that is not in an exchange yet, .. */
 static bool follows_push(const maker *m, const dmi_step *expect)
 {
     bool follows = false;
@@ -272,35 +279,77 @@ static bool follows_push(const maker *m, const dmi_step *expect)
     return follows;
 }
 
-/* The pushes that wait, and all arrivals up to these. */
-static void put(maker *m, const uint32_t until[DMI_CHANNELS])
+/* .. by an arrival that is not yet before it? `before`: those in exchanges that are complete. */
+static bool follows_arrival(const uint32_t before[DMI_CHANNELS], const dmi_step *expect)
 {
-    const dmi_step *arrival[DMI_EXCHANGE_MOST];
-    int n = 0;
+    bool follows = false;
     for (int c = 0; c < DMI_CHANNELS; c++) {
-        for (; m->arrived[c] < until[c] && !m->failed; m->arrived[c]++) {
-            const dmi_step *expect = m->expect[c][m->arrived[c]];
-            if (m->pushes > 0 && (follows_push(m, expect) || m->pushes >= DMI_EXCHANGE_MOST)) {
-                put_pushes(m, m->pushes);
-            }
-            if (m->pushes + n == DMI_EXCHANGE_MOST) {
-                add_exchange(m, m->push, m->pushes, arrival, n);
-                for (int i = 0; i < m->pushes; i++) {
-                    m->sent[dmi_lane_channel(m->push[i]->lane)]++;
+        follows = follows || expect->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV] > before[c];
+    }
+    return follows;
+}
+
+/* The channel of an arrival that follows none but those so far, of those that are needed; -1: there are no
+ * more. What one of these follows is needed, too. */
+static int next_channel(const maker *m, uint32_t until[DMI_CHANNELS])
+{
+    for (int round = 0; round <= DMI_CHANNELS; round++) {
+        bool more = false;
+        for (int c = 0; c < DMI_CHANNELS; c++) {
+            if (m->arrived[c] < until[c]) {
+                const dmi_step *expect = m->expect[c][m->arrived[c]];
+                if (!follows_arrival(m->arrived, expect)) {
+                    return c;
                 }
-                m->pushes = n = 0;
+                raise_until(until, expect);
+                more = true;
             }
-            arrival[n++] = expect;
+        }
+        if (!more) {
+            return -1;
         }
     }
-    if (n == 0) {
-        put_pushes(m, m->pushes);
-    } else if (!m->failed) {
+    assert(!"arrivals follow one another in a circle");
+    return -1;
+}
+
+/* The pushes that wait and these arrivals, in one exchange. */
+static void put_together(maker *m, const dmi_step *const *arrival, int n)
+{
+    if (!m->failed) {
         add_exchange(m, m->push, m->pushes, arrival, n);
         for (int i = 0; i < m->pushes; i++) {
             m->sent[dmi_lane_channel(m->push[i]->lane)]++;
         }
         m->pushes = 0;
+    }
+}
+
+/* The pushes that wait, and all arrivals up to these. Those of one exchange come in any order, and are unpacked
+ * behind it: so one that follows another, whose destination it writes, is in a later exchange. */
+static void put(maker *m, const uint32_t until[DMI_CHANNELS])
+{
+    const dmi_step *arrival[DMI_EXCHANGE_MOST];
+    uint32_t before[DMI_CHANNELS], all[DMI_CHANNELS];
+    int n = 0;
+    memcpy(before, m->arrived, sizeof before);
+    memcpy(all, until, sizeof all);
+    for (int c; !m->failed && (c = next_channel(m, all)) >= 0; m->arrived[c]++) {
+        const dmi_step *expect = m->expect[c][m->arrived[c]];
+        if (m->pushes > 0 && (follows_push(m, expect) || m->pushes >= DMI_EXCHANGE_MOST)) {
+            put_pushes(m, m->pushes);
+        }
+        if (n > 0 && (m->pushes + n == DMI_EXCHANGE_MOST || follows_arrival(before, expect))) {
+            put_together(m, arrival, n);
+            memcpy(before, m->arrived, sizeof before);
+            n = 0;
+        }
+        arrival[n++] = expect;
+    }
+    if (n == 0) {
+        put_pushes(m, m->pushes);
+    } else {
+        put_together(m, arrival, n);
     }
 }
 
@@ -337,13 +386,6 @@ static bool all_due(const maker *m, const uint32_t until[DMI_CHANNELS])
         }
     }
     return due;
-}
-
-static void raise_until(uint32_t until[DMI_CHANNELS], const dmi_step *step)
-{
-    for (int c = 0; c < DMI_CHANNELS; c++) {
-        until[c] = DMI_MAX(until[c], step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV]);
-    }
 }
 
 /* Arrivals that steps behind step `at` wait for, up to the next push of this worker. To wait for them now keeps
