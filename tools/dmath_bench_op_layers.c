@@ -270,22 +270,112 @@ static double around(const double *v, int c)
     return sum;
 }
 
+/* The channels of a pixel. dy: NULL: forward. */
+static void plain_pixel(const double *x, const double *dy, double *out)
+{
+    double square[CHANNELS], s[CHANNELS], share[CHANNELS];
+    for (int c = 0; c < CHANNELS; c++) {
+        square[c] = x[c] * x[c];
+    }
+    for (int c = 0; c < CHANNELS; c++) {
+        s[c] = 1 + around(square, c) / WINDOW;
+        share[c] = dy ? dy[c] * x[c] * pow(s[c], -1.75) : 0;
+    }
+    for (int c = 0; c < CHANNELS; c++) {
+        const double power = pow(s[c], -0.75);
+        out[c] = dy ? dy[c] * power - 2 * 0.75 / WINDOW * x[c] * around(share, c) : x[c] * power;
+    }
+}
+
 static void plain_lrn(tool_op *o)
 {
     for (int64_t i = 0; i < o->count[0]; i += CHANNELS) {
-        const double *x = o->h[0] + i, *dy = o->h[2] ? o->h[2] + i : NULL;
-        double square[CHANNELS], s[CHANNELS], share[CHANNELS];
-        for (int c = 0; c < CHANNELS; c++) {
-            square[c] = x[c] * x[c];
+        plain_pixel(o->h[0] + i, o->h[2] ? o->h[2] + i : NULL, o->want + i);
+    }
+}
+
+/* --- the same with a pooling of 2 x 2 behind it: 0: x, 1: y or dx, 2: dy, 3: which, 4: its y --- */
+static dm_status prepare_lrn_pool(tool_op *o)
+{
+    const int64_t shape[4] = {samples_of(o), SIDE / 2, SIDE / 2, CHANNELS};
+    dm_status status = images(o, 0, SIDE, false);
+    status = TOOL_TRY(status, tool_op_result(o, 3, DM_U8, 4, shape));
+    return TOOL_TRY(status, images(o, 1, SIDE / 2, true));
+}
+
+static dm_status prepare_lrn_pool_backward(tool_op *o)
+{
+    const int64_t shape[4] = {samples_of(o), SIDE / 2, SIDE / 2, CHANNELS};
+    dm_lrn lrn = DM_LRN_INIT;
+    dm_pool pool = DM_POOL_INIT;
+    dm_status status = images(o, 0, SIDE, false);
+    status = TOOL_TRY(status, images(o, 2, SIDE / 2, false));
+    status = TOOL_TRY(status, tool_op_result(o, 3, DM_U8, 4, shape));
+    status = TOOL_TRY(status, tool_op_result(o, 4, o->dtype, 4, shape));
+    status = TOOL_TRY(status, images(o, 1, SIDE, true));
+    status = TOOL_TRY(status, dm_lrn_pool_forward(o->s, &lrn, &pool, o->a[0], o->a[4], o->a[3]));
+    o->bytes = (double)(o->count[0] + o->count[1] + o->count[2]) * (double)dm_dtype_bytes(o->dtype) +
+               (double)o->count[3];
+    return status;
+}
+
+static dm_status call_lrn_pool(tool_op *o)
+{
+    dm_lrn lrn = DM_LRN_INIT;
+    dm_pool pool = DM_POOL_INIT;
+    return o->a[2].id ? dm_lrn_pool_backward(o->s, &lrn, &pool, o->a[0], o->a[3], o->a[2], o->a[1])
+                      : dm_lrn_pool_forward(o->s, &lrn, &pool, o->a[0], o->a[1], o->a[3]);
+}
+
+/* A window's four pixels at a time. */
+static void plain_lrn_pool(tool_op *o)
+{
+    const int64_t windows = samples_of(o) * (SIDE / 2) * (SIDE / 2);
+    for (int64_t i = 0; i < windows; i++) {
+        const int64_t n = i / (SIDE / 2) / (SIDE / 2);
+        const int p = (int)(i / (SIDE / 2) % (SIDE / 2)), q = (int)(i % (SIDE / 2));
+        double y[4][CHANNELS], dy[4][CHANNELS] = {{0}};
+        for (int m = 0; m < 4; m++) {
+            plain_pixel(o->h[0] + at(n, SIDE, 2 * p + m / 2, 2 * q + m % 2, 0), NULL, y[m]);
         }
         for (int c = 0; c < CHANNELS; c++) {
-            s[c] = 1 + around(square, c) / WINDOW;
-            share[c] = dy ? dy[c] * x[c] * pow(s[c], -1.75) : 0;
+            int most = 0;
+            for (int m = 1; m < 4; m++) {
+                most = y[m][c] > y[most][c] ? m : most;
+            }
+            if (o->h[2]) {
+                dy[most][c] = o->h[2][i * CHANNELS + c];
+            } else {
+                o->want[i * CHANNELS + c] = y[most][c];
+            }
         }
-        for (int c = 0; c < CHANNELS; c++) {
-            const double power = pow(s[c], -0.75);
-            o->want[i + c] = dy ? dy[c] * power - 2 * 0.75 / WINDOW * x[c] * around(share, c) : x[c] * power;
+        for (int m = 0; m < 4 && o->h[2]; m++) {
+            const int64_t pixel = at(n, SIDE, 2 * p + m / 2, 2 * q + m % 2, 0);
+            plain_pixel(o->h[0] + pixel, dy[m], o->want + pixel);
         }
+    }
+}
+
+/* --- gradient descent: 0: gradient, 1: history, 2: weights --- */
+static dm_status prepare_momentum(tool_op *o)
+{
+    dm_status status = tool_op_vector(o, 0, o->dtype, -1, 1);
+    status = TOOL_TRY(status, tool_op_vector(o, 1, o->dtype, -1, 1));
+    status = TOOL_TRY(status, tool_op_vector(o, 2, o->dtype, -1, 1));
+    o->result = 2;
+    o->bytes = 5 * (double)o->n * (double)dm_dtype_bytes(o->dtype);
+    return status;
+}
+
+static dm_status call_momentum(tool_op *o)
+{
+    return dm_momentum_step(o->s, 1, 0.0005, 0, 0.9, dm_value(0.01), o->a[0], o->a[1], o->a[2]);
+}
+
+static void plain_momentum(tool_op *o)
+{
+    for (int64_t i = 0; i < o->n; i++) {
+        o->want[i] = o->h[2][i] - (0.9 * o->h[1][i] + 0.01 * (o->h[0][i] + 0.0005 * o->h[2][i]));
     }
 }
 
@@ -506,6 +596,9 @@ const tool_op_row tool_ops_layers[] = {
     {"pool_backward", "layers", prepare_pool_backward, call_pool_backward, plain_pool, NULL, &largest},
     {"lrn_forward", "layers", prepare_lrn, call_lrn, plain_lrn, NULL, NULL},
     {"lrn_backward", "layers", prepare_lrn_backward, call_lrn, plain_lrn, NULL, NULL},
+    {"lrn_pool_forward", "layers", prepare_lrn_pool, call_lrn_pool, plain_lrn_pool, NULL, NULL},
+    {"lrn_pool_backward", "layers", prepare_lrn_pool_backward, call_lrn_pool, plain_lrn_pool, NULL, NULL},
+    {"momentum_step", "layers", prepare_momentum, call_momentum, plain_momentum, NULL, NULL},
     {"lrn_forward_within", "layers", prepare_lrn, call_lrn_within, plain_lrn_within, NULL, NULL},
     {"lrn_backward_within", "layers", prepare_lrn_backward, call_lrn_within, plain_lrn_within, NULL, NULL},
     {"inner_backward_weights_by", "layers", prepare_inner_weights, call_inner_by, plain_inner, NULL, NULL},
