@@ -54,10 +54,10 @@ typedef struct dmi_staging {
     char *memory; /* device memory of these buffers and of those of the other direction; the latter has NULL */
 } dmi_staging;
 
-/* Words in pinned memory, which kernels of a worker read and write. */
+/* Words in pinned memory, which kernels of a worker read and write. Executors of its process refer to them, and
+ * the worker's own may end first. */
 typedef struct dmi_gpu_words {
-    atomic_int
-        references; /* of its executor and those of the others of its process: it outlives the executor */
+    atomic_int references;
     uint32_t *word; /* [WORDS] */
 } dmi_gpu_words;
 enum { WORD_GIVE_UP, WORD_AWAITS, WORDS }; /* not 0: nothing is waited for; the worker that is waited for + 1 */
