@@ -36,48 +36,6 @@ static slot *slot_of(alone *a, int me, const dmi_exchange_part *part, bool push)
 
 /* --- each plan by itself --- */
 
-/* A kernel of the old plan stands behind the exchanges with what it waited for. */
-static void check_order(alone *a, int me)
-{
-    const dmi_plan *from = a->from[me], *plan = a->plan[me];
-    uint32_t sent[DMI_CHANNELS] = {0}, arrived[DMI_CHANNELS] = {0};
-    int next = 0;
-    for (int i = 0; i < from->nstep; i++) {
-        const dmi_step *step = &from->step[i];
-        if (!dmi_lane_computes(step->lane)) {
-            continue;
-        }
-        while (next < plan->nstep &&
-               !(plan->step[next].kind == step->kind && plan->step[next].desc == step->desc)) {
-            const dmi_exchange *x = plan->step[next].desc;
-            for (int k = 0; plan->step[next].kind == DMI_STEP_EXCHANGE && k < x->pushes + x->arrivals; k++) {
-                bool push = k < x->pushes;
-                const dmi_plan *sender = push ? from : a->from[x->part[k].peer];
-                uint32_t first = 0; /* of channel 1 */
-                for (int s = 0; s < sender->nstep; s++) {
-                    first += sender->step[s].lane == DMI_LANE_SEND &&
-                             sender->step[s].peer == (push ? x->part[k].peer : me);
-                }
-                uint32_t *count = push ? sent : arrived;
-                count[x->part[k].number >= first]++;
-            }
-            next++;
-        }
-        bool good = next < plan->nstep;
-        for (int c = 0; c < DMI_CHANNELS; c++) {
-            good = good && sent[c] >= step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_SEND] &&
-                   arrived[c] >= step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV];
-        }
-        if (!good) {
-            dmi_sim_note(a->report, DMI_SIM_ORDER,
-                         "alone: worker %d step %d (%s) comes before what it waits for", me, i,
-                         dmi_step_name(step->kind));
-            return;
-        }
-        next++;
-    }
-}
-
 /* The transfer of the old plan that a part of an exchange is. */
 static const dmi_step *transfer_of(const dmi_plan *from, const dmi_exchange_part *part, bool push)
 {
@@ -93,41 +51,59 @@ static const dmi_step *transfer_of(const dmi_plan *from, const dmi_exchange_part
     return NULL;
 }
 
-/* A transfer stands behind what it waited for: kernels before its exchange, transfers in exchanges before it,
- * as those of one come in any order. But pushes read, so one may be together with those before it. */
-static void check_transfers(alone *a, int me)
+static bool waits_beyond(const dmi_step *step, const uint32_t done[DMI_LANES], bool push)
+{
+    bool beyond = false;
+    for (int lane = 0; lane < DMI_LANES; lane++) {
+        beyond = beyond || (step->wait[lane] > done[lane] && !(push && dmi_lane_sends(lane)));
+    }
+    return beyond;
+}
+
+/* What the old plan has stands behind what it waited for there: a transfer in a later exchange than other
+ * transfers, as those of one come in any order. But pushes read, so one may be together with those before it.
+ */
+static void check_order(alone *a, int me)
 {
     const dmi_plan *from = a->from[me], *plan = a->plan[me];
     uint32_t done[DMI_LANES] = {0}, now[DMI_LANES];
-    int old = 0;
-    for (int i = 0; i < plan->nstep; i++) {
-        const dmi_step *step = &plan->step[i];
-        const dmi_exchange *x = step->desc;
+    int old = 0; /* the next kernel of the old plan */
+    for (int i = 0; i <= plan->nstep; i++) {
         while (old < from->nstep && !dmi_lane_computes(from->step[old].lane)) {
             old++;
         }
-        if (step->kind != DMI_STEP_EXCHANGE && old < from->nstep && from->step[old].kind == step->kind &&
-            from->step[old].desc == step->desc) {
-            done[from->step[old].lane] = from->step[old].ordinal;
+        if (i == plan->nstep) {
+            break;
+        }
+        const dmi_step *step = &plan->step[i], *kernel = old < from->nstep ? &from->step[old] : NULL;
+        const dmi_exchange *x = step->desc;
+        if (kernel && step->kind == kernel->kind && step->desc == kernel->desc) {
+            if (waits_beyond(kernel, done, false)) {
+                dmi_sim_note(a->report, DMI_SIM_ORDER,
+                             "alone: worker %d step %d (%s) comes before what it waits for", me, old,
+                             dmi_step_name(kernel->kind));
+            }
+            done[kernel->lane] = kernel->ordinal;
             old++;
         }
         memcpy(now, done, sizeof now);
         for (int k = 0; step->kind == DMI_STEP_EXCHANGE && k < x->pushes + x->arrivals; k++) {
             const bool push = k < x->pushes;
             const dmi_step *transfer = transfer_of(from, &x->part[k], push);
-            for (int lane = 0; transfer && lane < DMI_LANES; lane++) {
-                if (transfer->wait[lane] > done[lane] && !(push && dmi_lane_sends(lane))) {
-                    dmi_sim_note(
-                        a->report, DMI_SIM_ORDER,
-                        "alone: worker %d step %d: payload %u %s worker %d comes before what it waits for", me,
-                        i, x->part[k].number, push ? "to" : "from", x->part[k].peer);
-                }
+            if (transfer && waits_beyond(transfer, done, push)) {
+                dmi_sim_note(a->report, DMI_SIM_ORDER,
+                             "alone: worker %d step %d: payload %u %s worker %d comes before what it waits for",
+                             me, i, x->part[k].number, push ? "to" : "from", x->part[k].peer);
             }
             if (transfer) {
                 now[transfer->lane] = DMI_MAX(now[transfer->lane], transfer->ordinal);
             }
         }
         memcpy(done, now, sizeof done);
+    }
+    if (old < from->nstep) {
+        dmi_sim_note(a->report, DMI_SIM_ORDER, "alone: worker %d: step %d (%s) is missing", me, old,
+                     dmi_step_name(from->step[old].kind));
     }
 }
 
@@ -327,7 +303,6 @@ dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fit
         for (int w = 0; w < a->workers; w++) {
             report->steps += a->plan[w]->nstep;
             check_order(a, w);
-            check_transfers(a, w);
             collect(a, w);
         }
         for (int i = 0; i < a->workers * a->workers; i++) {

@@ -17,15 +17,9 @@ import sys
 import tempfile
 import time
 
+from deaths import alive
+
 SAID = re.compile(r"init: rank \d+ \(.*\): [a-z]|dmath.* error: |ERR_[A-Z]+|[a-z_]+: .*(bytes were asked for|planted fault)")
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as f:
-            return f.read().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def one(args, setting, rank, kind, n):
