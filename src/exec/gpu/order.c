@@ -153,21 +153,33 @@ static int worker_of(const dmi_engine *e, int device)
     return -1;
 }
 
-/* After a device fault nobody knows which commands were done. The worker whose GPU it is names the first that
- * may not have been: while it has one, the others leave the report to it. */
+/* CUDA fails every call of a process after a fault of one of its GPUs, whichever GPU the call is for. */
+static bool has_other_gpus(const dmi_engine *e)
+{
+    bool others = false;
+    for (int w = 0; w < e->config.endpoints - 1; w++) {
+        const int gpu = atomic_load(&dmi_hub_port(e->config.hub, w)->gpu);
+        others = others || (gpu != 0 && gpu != e->gpu->device + 1);
+    }
+    return others;
+}
+
+/* After a device fault nobody knows which commands were done. The worker that has found it, on the thread of
+ * `device`, names the first that may not have been: while it has one, the others leave the report to it. */
 static void fail_all(dmi_engine *e, const char *why, int device)
 {
-    char text[160];
+    char text[192];
     int whose = device == e->gpu->device ? e->config.me : worker_of(e, device);
     dm_status status = DM_ERR_INTERNAL;
     if (whose == e->config.me) {
-        snprintf(text, sizeof text, "its GPU has failed, here or in a later command: %s", why);
+        snprintf(text, sizeof text, "its GPU %shas failed, here or in a later command: %s",
+                 has_other_gpus(e) ? "or another one of this process (CUDA does not tell which) " : "", why);
     } else if (whose < 0) {
         snprintf(text, sizeof text, "a GPU of this process has failed: %s", why);
     } else {
         const dmi_port *port = dmi_hub_port(e->config.hub, whose);
         status = atomic_load(&port->completed) < atomic_load(&port->now_command) ? DM_OK : status;
-        snprintf(text, sizeof text, "GPU %d, that of worker %d, has failed: %s", device, whose, why);
+        snprintf(text, sizeof text, "a GPU of this process has failed, as worker %d has found: %s", whose, why);
     }
     for (dmi_instance *inst = e->first; inst; inst = inst->next) {
         if (!atomic_load(&inst->failed)) {
