@@ -118,11 +118,14 @@ static void drop_handle(dmi_session *s, uint32_t slot)
     dmi_handle *h = &s->handle[slot];
     if (h->live) {
         s->alive -= !h->storage->replica;
+        h->storage->alive--;
         dmi_scope_leave(s, slot);
     }
     if (--h->storage->handles == 0) {
         dmi_replicas_forget(s, h->storage);
-        count_live(s, h->storage->layout, h->storage->dtype, -1);
+        if (!h->storage->uncounted) {
+            count_live(s, h->storage->layout, h->storage->dtype, -1);
+        }
         free(h->storage);
     }
     h->live = h->hidden = false;
@@ -263,6 +266,13 @@ static dm_status admit_array(dmi_session *s, const dmi_layout *layout, dm_dtype 
     return DM_OK;
 }
 
+dm_status dmi_storage_count(dmi_session *s, dmi_storage *storage)
+{
+    dm_status status = storage->uncounted ? admit_array(s, storage->layout, storage->dtype) : DM_OK;
+    storage->uncounted = storage->uncounted && status != DM_OK;
+    return status;
+}
+
 static dm_status check_shape(int ndim, const int64_t *shape)
 {
     if (ndim < 0 || ndim > DM_MAX_DIMS) {
@@ -331,8 +341,12 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
         free(storage);
         return status;
     }
-    *storage = (dmi_storage){
-        .handles = 1, .number = ++s->storages, .layout = layout, .dtype = dtype, .replica = replica};
+    *storage = (dmi_storage){.handles = 1,
+                             .alive = 1,
+                             .number = ++s->storages,
+                             .layout = layout,
+                             .dtype = dtype,
+                             .replica = replica};
     s->alive -= replica;
     h->storage = storage;
     h->desc = dmi_desc_whole(dtype, layout, layout_id);
@@ -416,6 +430,10 @@ void dmi_array_drop(dmi_session *s, dm_array a)
         dmi_scope_leave(s, slot);
         h->live = false;
         h->hidden = true;
+        if (--h->storage->alive == 0 && h->storage->unsent) { /* its place comes from the run's workspace */
+            h->storage->uncounted = true;
+            count_live(s, h->storage->layout, h->storage->dtype, -1);
+        }
         return;
     }
     drop_handle(s, slot);
@@ -442,6 +460,7 @@ dm_status dmi_view_make(dmi_session *s, dm_array base, const dmi_desc *desc, dm_
     }
     h->storage = s->handle[dmi_id_slot(base.id)].storage;
     h->storage->handles++;
+    h->storage->alive++;
     h->desc = *desc;
     h->view = true;
     dmi_scope_join(s, dmi_id_slot(a.id));

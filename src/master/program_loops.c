@@ -4,6 +4,7 @@
 #include "ops/ops.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,9 +116,16 @@ static dmi_storage *storage_of(const dmi_session *s, uint64_t id)
 }
 
 /* It becomes an array that the workers know (programs.c), and lives as long as the program. */
-static void give_storage(dmi_storage *storage)
+static dm_status give_storage(dmi_session *s, dmi_storage *storage)
 {
+    char why[200];
     storage->visible += storage->unsent;
+    dm_status status = dmi_storage_count(s, storage);
+    if (status != DM_OK) {
+        snprintf(why, sizeof why, "%s", dmi_error_text());
+        status = dmi_fail(status, "program_end: loops keep an array from part to part: %s", why);
+    }
+    return status;
 }
 
 /* Arrays whose contents go from one part to another, or from one pass of a part to the next. */
@@ -134,9 +142,10 @@ static dm_status keep_contents(dmi_session *s, const dmi_program *p, const dmi_p
             same[i]++;
         }
     }
-    for (int k = 0, c = 0; last && same && k < pieces; k++) {
+    dm_status status = last && same ? DM_OK : dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
+    for (int k = 0, c = 0; status == DM_OK && k < pieces; k++) {
         for (int end = c + piece[k].p.calls; c < end; c++) {
-            for (int i = 0; i < p->call[c].noperand; i++) {
+            for (int i = 0; i < p->call[c].noperand && status == DM_OK; i++) {
                 const dmi_operand *o = &p->call[c].operand[i];
                 if (!o->mode) {
                     continue;
@@ -145,16 +154,15 @@ static dm_status keep_contents(dmi_session *s, const dmi_program *p, const dmi_p
                 int *at = &last[same[o->id]];
                 bool made = o->mode == DMI_WRITE && !s->handle[dmi_id_slot(id)].view;
                 if (*at != k && (*at >= 0 || (loops[k] && !made))) {
-                    give_storage(storage_of(s, id));
+                    status = give_storage(s, storage_of(s, id));
                 }
                 *at = k;
             }
         }
     }
-    bool ok = last && same;
     free(last);
     free(same);
-    return ok ? DM_OK : dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
+    return status;
 }
 
 /* How often what lies in these loops runs in a run of the program; -1: not known before, or too often to count.
@@ -204,13 +212,20 @@ dm_status dmi_loops_cut(dmi_session *s, const dmi_recording *from, dmi_recorded 
             *step = (dmi_course_step){
                 .kind = DMI_COURSE_REPEAT, .times = mark->times, .every = mark->every, .below = mark->below};
             if (mark->every > 0) {
-                give_storage(storage_of(s, mark->value));
+                status = give_storage(s, storage_of(s, mark->value));
                 step->value = (int64_t)mark->value; /* its id, until dmi_loops_make */
-                status = dmi_look_seen(s, dmi_array_desc(s, (dm_array){mark->value})->dtype, &step->seen);
+                status = status == DM_OK
+                             ? dmi_look_seen(s, dmi_array_desc(s, (dm_array){mark->value})->dtype, &step->seen)
+                             : status;
             }
         }
     }
     status = status == DM_OK ? keep_contents(s, p, r->piece, in_loop, r->pieces) : status;
+    for (uint32_t i = 1; i < s->handles && status != DM_OK; i++) { /* no program: nothing is kept for it */
+        if (dmi_handle_there(&s->handle[i])) {
+            s->handle[i].storage->visible = 0;
+        }
+    }
     free(in_loop);
     return status;
 }

@@ -263,6 +263,8 @@ int64_t dmi_array_bytes(const dmi_session *s, const dmi_layout *layout, dm_dtype
 DM_CHECKED dm_status dmi_handle_new(dmi_session *s, dm_array *out, dmi_handle **handle);
 /* The frames that make an array or a view known to the workers. */
 void dmi_array_send(dmi_session *s, const dmi_handle *h, uint64_t id);
+/* What became workspace of a program is an array again: DM_ERR_LIMIT, if it does not fit. */
+DM_CHECKED dm_status dmi_storage_count(dmi_session *s, dmi_storage *storage);
 /* Frees a handle that dmi_array_drop has hidden. */
 void dmi_hidden_drop(dmi_session *s, uint32_t slot);
 uint64_t dmi_handle_id(const dmi_session *s, uint32_t slot);

@@ -10,13 +10,14 @@
 typedef struct dmi_session dmi_session;
 
 typedef struct dmi_storage { /* memory behind handles, by its number */
-    int handles;
+    int handles, alive;      /* alive: those of the caller */
     uint32_t number;
     const dmi_layout *layout; /* of the array it was made for */
     dm_dtype dtype;
     uint64_t base;    /* id of that array */
     int visible;      /* at the end of a recording: handles that the program still has */
     bool unsent;      /* made while recording: the workers do not know it */
+    bool uncounted;   /* its bytes are not in live_bytes: a program's workspace has it */
     int replicas;     /* kept of it */
     bool replica;     /* is one itself: nobody's handle */
 } dmi_storage;

@@ -580,6 +580,78 @@ static void seeds_case(dmt_case *c)
     DMT_OK(c, dm_program_destroy(s, program));
 }
 
+/* How many arrays of N numbers on every worker fit under the limit. */
+enum { LIMIT_N = 1024, LIMIT_MOST = 64 };
+static dm_array large(dmt_case *c, dm_status *status)
+{
+    const int64_t shape[] = {LIMIT_N};
+    const dm_layout everywhere = dm_layout_replicated(c->session);
+    dm_array a = DM_NO_ARRAY;
+    *status = dm_array_create(c->session, DM_F64, 1, shape, &everywhere, &a);
+    return a;
+}
+
+static int that_fit(dmt_case *c)
+{
+    dm_array a[LIMIT_MOST];
+    dm_status status = DM_OK;
+    int n = 0;
+    while (n < LIMIT_MOST && status == DM_OK) {
+        a[n] = large(c, &status);
+        n += status == DM_OK;
+    }
+    if (status != DM_ERR_LIMIT) {
+        dmt_fail(c, "status %d of array %d", (int)status, n);
+    }
+    for (int i = 0; i < n; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, a[i]));
+    }
+    return n;
+}
+
+/* With a memory limit: a temporary that is destroyed while recording leaves its bytes to the next, as the run
+ * does; what loops keep from part to part does not. */
+static void room_case(dmt_case *c)
+{
+    enum { CHAIN = 40 };
+    dm_session *s = c->session;
+    dm_status status;
+    const int fit = that_fit(c);
+    dm_array x = large(c, &status);
+    dm_program program;
+    DMT_OK(c, dm_fill(s, x, 1));
+    DMT_OK(c, dm_program_begin(s));
+    dm_array last = x;
+    for (int i = 0; i < CHAIN; i++) {
+        dm_array next = large(c, &status);
+        DMT_OK(c, status);
+        DMT_OK(c, dm_add(s, 1, last, 1, x, next));
+        DMT_OK(c, i ? dm_array_destroy(s, last) : DM_OK);
+        last = next;
+    }
+    DMT_OK(c, dm_copy(s, last, x));
+    DMT_OK(c, dm_array_destroy(s, last));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    expect(c, x, CHAIN + 1, "a chain of temporaries under a limit");
+    DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_program_begin(s)); /* one after another they fit, but the loop keeps all from pass to pass */
+    DMT_OK(c, dm_program_repeat(s, 2));
+    for (int i = 0; i < fit + 2; i++) {
+        dm_array kept = large(c, &status);
+        DMT_OK(c, status);
+        DMT_OK(c, dm_add(s, 1, kept, 1, x, kept));
+        DMT_OK(c, dm_array_destroy(s, kept));
+    }
+    DMT_OK(c, dm_program_repeat_end(s));
+    REFUSED(DMT_ONE(LIMIT), "program_end: loops keep an array from part to part: worker",
+            dm_program_end(s, &program));
+    DMT_OK(c, dm_array_destroy(s, x));
+    if (that_fit(c) != fit) {
+        dmt_fail(c, "another number of arrays fits than before");
+    }
+}
+
 static void run(const char *name, void (*fn)(dmt_case *c), int workers, const char *options)
 {
     dmt_run(&(dmt_suite){.name = name,
@@ -605,6 +677,7 @@ static void test_all(void **state)
     run("programs_numbers", numbers_case, 0, NULL);
     run("programs_seeds", seeds_case, 0, NULL);
     run("programs_limit", times_case, 0, "memory_limit=65536");
+    run("programs_room", room_case, 0, "memory_limit=65536");
     if (dmt_on_cpu()) { /* fills 1 and 2, then the scale */
         run("programs_failure", failure_case, 1, "fault=compute:3");
     }
