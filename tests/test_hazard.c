@@ -22,14 +22,20 @@ static dmi_area random_area(dmt_random *r, const void *layout)
     for (int d = 0; d < 2; d++) {
         area.lo[d] = dmt_int(r, 0, extent[d] - 1);
         area.hi[d] = dmt_int(r, area.lo[d], extent[d]);
+        area.step[d] = dmt_int(r, 0, 4);
     }
     return area;
 }
 
 static bool covers(const dmi_area *area, int row, int col)
 {
-    return area->ndim < 0 ||
-           (area->lo[0] <= row && row < area->hi[0] && area->lo[1] <= col && col < area->hi[1]);
+    const int64_t at[] = {row, col};
+    bool there = true;
+    for (int d = 0; d < area->ndim; d++) {
+        const int64_t step = area->step[d] ? area->step[d] : 1;
+        there = there && area->lo[d] <= at[d] && at[d] < area->hi[d] && (at[d] - area->lo[d]) % step == 0;
+    }
+    return there;
 }
 
 /* What an access must wait for at least is in what it is told to wait for. */
@@ -87,12 +93,24 @@ static void test_apart(void **state)
         assert_int_equal(told.write.seq[1], 0);
         dmi_hazards_add(&h, &column, &use);
     }
+    for (int i = 0; i < 6; i++) { /* every sixth row; then every fourth from row 1 on, which are odd */
+        dmi_area row = {.ndim = 2, .layout = &one, .lo = {i, 9}, .hi = {100, 10}, .step = {6, 1}};
+        dmi_hazards_before(&h, &row, &told);
+        assert_int_equal(told.write.seq[1], 0);
+        dmi_hazards_add(&h, &row, &(dmi_hazard){.write = {{0, (uint64_t)i + 11}}});
+    }
+    dmi_area odd = {.ndim = 2, .layout = &one, .lo = {1, 9}, .hi = {98, 10}, .step = {4, 1}};
+    dmi_hazards_before(&h, &odd, &told);
+    assert_int_equal(told.write.seq[1], 16);
+    odd.lo[0] = 2;
+    dmi_hazards_before(&h, &odd, &told);
+    assert_int_equal(told.write.seq[1], 15);
     dmi_area fourth = {.ndim = 2, .layout = &one, .lo = {7, 3}, .hi = {9, 4}};
     dmi_hazards_before(&h, &fourth, &told);
     assert_int_equal(told.write.seq[1], 4);
     fourth.layout = &other;
     dmi_hazards_before(&h, &fourth, &told);
-    assert_int_equal(told.write.seq[1], 8);
+    assert_int_equal(told.write.seq[1], 16);
     dmi_hazards_free(&h);
     h = (dmi_hazards){0};
     dmi_area low = {.ndim = 1, .layout = &one, .lo = {0}, .hi = {4}, .from = 0, .to = 32};

@@ -34,12 +34,13 @@ static inline void dmi_hazard_merge(dmi_hazard *into, const dmi_hazard *from)
     dmi_stamp_merge(&into->read, &from->read);
 }
 
-/* Which elements of a memory: a box of the indices of its layout. Those of different layouts are compared by
- * the bytes between their first and last element, where these are known. */
+/* Which elements of a memory: a box of the indices of its layout, or every so manieth index of one. Those of
+ * different layouts are compared by the bytes between their first and last element, where these are known. */
 typedef struct dmi_area {
     int ndim; /* -1: all of them, or not known which */
     const void *layout;
     int64_t lo[DM_MAX_DIMS], hi[DM_MAX_DIMS];
+    int64_t step[DM_MAX_DIMS]; /* indices lo, lo + step, ... below hi; 0: as 1 */
     int64_t from, to; /* these bytes, the same in each shard; to 0: not known */
 } dmi_area;
 bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b);
@@ -47,7 +48,7 @@ bool dmi_area_disjoint(const dmi_area *a, const dmi_area *b);
 /* The accesses to one memory so far: of a few areas apart, of all others together. Zeros: none. */
 typedef struct dmi_hazards {
     dmi_hazard rest;
-    int most; /* areas; 0: 16 */
+    int most; /* areas; 0: 32 */
     int areas;
     struct dmi_area_hazard *area; /* [areas] the oldest first */
 } dmi_hazards;

@@ -101,6 +101,7 @@ void dmi_desc_area(const dmi_desc *desc, dmi_area *out)
     }
     for (int d = 0; d < desc->ndim; d++) {
         out->lo[d] = desc->lo[d];
+        out->step[d] = desc->skip[d] + 1;
         out->hi[d] = desc->extent[d] > 0 ? desc->lo[d] + (desc->extent[d] - 1) * (desc->skip[d] + 1) + 1 : desc->lo[d];
     }
 }

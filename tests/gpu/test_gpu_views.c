@@ -69,8 +69,9 @@ static dm_array columns(dm_session *s, dm_array a, int64_t first, int64_t count)
     return view;
 }
 
-/* Multiplies VIEWS views of `cols` columns each, which begin `apart` columns from one another, by 2, 3, ... */
-static void scale_views(const char *path, int apart, int cols, slice *out)
+/* Multiplies VIEWS views of `cols` columns each, every `step`th one, which begin `apart` columns from one
+ * another, by 2, 3, ... */
+static void scale_views(const char *path, int apart, int cols, int step, slice *out)
 {
     static double got[SIDE][SIDE];
     char options[100];
@@ -82,14 +83,16 @@ static void scale_views(const char *path, int apart, int cols, slice *out)
     ok(dm_fill(s, a, 1));
     ok(dm_sync(s));
     for (int i = 0; i < VIEWS; i++) {
-        view[i] = columns(s, a, (int64_t)i * apart, cols);
+        ok(dm_array_slice(s, a, (int64_t[]){0, (int64_t)i * apart}, (int64_t[]){SIDE, cols},
+                          (int64_t[]){1, step}, &view[i]));
         ok(dm_scale(s, i + 2, view[i], view[i]));
     }
     ok(dm_array_read(s, a, NULL, NULL, got, 0));
     for (int j = 0; j < SIDE; j++) {
         double want = 1;
         for (int i = 0; i < VIEWS; i++) {
-            want *= j >= i * apart && j < i * apart + cols ? i + 2 : 1;
+            const int from = j - i * apart;
+            want *= from >= 0 && from % step == 0 && from / step < cols ? i + 2 : 1;
         }
         for (int i = 0; i < SIDE; i++) {
             assert_true(got[i][j] == want);
@@ -106,12 +109,8 @@ static bool side_by_side(const slice *a, const slice *b)
     return a->tid != b->tid && a->begin < b->end && b->begin < a->end;
 }
 
-static void test_disjoint(void **state)
+static void all_side_by_side(const slice *found)
 {
-    (void)state;
-    slice found[SLICES];
-    gpus_or_skip();
-    scale_views("views.json", SIDE / VIEWS, SIDE / VIEWS, found);
 #ifndef DMATH_WITH_CUDA /* a kernel of a real GPU is done before the next one is there */
     for (int i = 0; i < VIEWS; i++) {
         for (int j = 0; j < i; j++) {
@@ -121,7 +120,20 @@ static void test_disjoint(void **state)
             }
         }
     }
+#else
+    (void)found;
 #endif
+}
+
+static void test_disjoint(void **state)
+{
+    (void)state;
+    slice found[SLICES];
+    gpus_or_skip();
+    scale_views("views.json", SIDE / VIEWS, SIDE / VIEWS, 1, found);
+    all_side_by_side(found);
+    scale_views("interleaved.json", 1, SIDE / VIEWS, VIEWS, found);
+    all_side_by_side(found);
 }
 
 static int by_command(const void *a, const void *b)
@@ -136,7 +148,7 @@ static void test_overlapping(void **state)
     (void)state;
     slice found[SLICES];
     gpus_or_skip();
-    scale_views("overlapping.json", 15, 16, found);
+    scale_views("overlapping.json", 15, 16, 1, found);
     qsort(found, VIEWS, sizeof *found, by_command);
     for (int i = 1; i < VIEWS; i++) {
         if (found[i].begin < found[i - 1].end) {
