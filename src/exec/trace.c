@@ -1,6 +1,7 @@
 /* Recording a timeline, and its files. */
 #include "base/process.h"
 #include "exec/trace_parts.h"
+#include "plan/on_device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,25 @@ static bool make_room(const dmi_trace *trace, dmi_trace_track *t)
     return grown != NULL;
 }
 
+/* The payloads of an exchange, behind it. */
+static void add_parts(const dmi_trace *trace, dmi_trace_track *t, const dmi_step *step)
+{
+    const dmi_exchange *x = step->desc;
+    const int64_t at = t->count - 1;
+    for (int i = 0; i < x->pushes + x->arrivals; i++) {
+        if (!make_room(trace, t)) {
+            t->dropped++;
+            return;
+        }
+        dmi_trace_event *v = &t->event[t->count++];
+        *v = t->event[at];
+        v->part = true;
+        v->kind = i < x->pushes ? DMI_STEP_PUSH : DMI_STEP_EXPECT;
+        v->peer = x->part[i].peer;
+        v->ordinal = x->part[i].number;
+    }
+}
+
 void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, int64_t end_ns)
 {
     const dmi_step *step = w->step;
@@ -70,6 +90,9 @@ void dmi_trace_step(dmi_engine *e, const dmi_queued_step *w, int64_t begin_ns, i
                                              .op = (uint16_t)dmi_step_op(w),
                                              .called = dmi_step_called(w),
                                              .kind = step->kind};
+    if (step->kind == DMI_STEP_EXCHANGE) {
+        add_parts(e->trace, t, step);
+    }
 }
 
 static void worker_path(char *out, size_t room, const char *path, int worker)

@@ -17,6 +17,7 @@ typedef struct dmi_trace_event {
     int32_t peer;
     uint16_t op, called; /* called: public call (dmi_api_name); 0: not known */
     uint8_t kind, channel;
+    bool part; /* a payload of the exchange before it: an arrow alone; ordinal: its number in the run */
 } dmi_trace_event;
 
 typedef struct dmi_trace_track {

@@ -89,9 +89,25 @@ static void put_arrow(const writer *w, int which, const dmi_trace_event *v, bool
             (double)(arrives ? v->end_ns - 1 : v->begin_ns) / 1e3, w->pid, track_number(w, which));
 }
 
+/* The same of a payload of an exchange: it has a number among those of its pair in the run of a program. */
+static void put_part(const writer *w, int which, const dmi_trace_event *v)
+{
+    const bool arrives = v->kind == DMI_STEP_EXPECT;
+    fprintf(w->to,
+            "{\"name\":\"payload\",\"cat\":\"transfer\",\"ph\":\"%s\",\"id\":\"%" PRIu64 ".%" PRId64
+            ".%d.%d.%" PRIu64 "\",\"ts\":%.3f,\"pid\":%d,\"tid\":%d},\n",
+            arrives ? "f\",\"bp\":\"e" : "s", v->command, v->run, arrives ? v->peer : w->e->config.me,
+            arrives ? w->e->config.me : v->peer, v->ordinal,
+            (double)(arrives ? v->end_ns - 1 : v->begin_ns) / 1e3, w->pid, track_number(w, which));
+}
+
 static void put_event(const writer *w, int lane, const dmi_trace_event *v)
 {
     char name[96];
+    if (v->part) {
+        put_part(w, lane, v);
+        return;
+    }
     snprintf(name, sizeof name, "%s %s", dmi_ops[v->op].name, dmi_step_name(v->kind));
     put_span(w, lane, name, v->begin_ns, v->end_ns, v->command);
     put_call(w, v);

@@ -458,6 +458,71 @@ static void test_endless(void **state)
     assert_int_equal(WEXITSTATUS(result), 0);
 }
 
+/* --- the timeline --- */
+
+enum { ARROWS = 400, ARROW_RUNS = 3 };
+typedef struct arrow {
+    char id[64];
+    int pid;
+    bool arrives;
+} arrow;
+
+/* Each payload of an exchange has an arrow from the worker that sends it to the one that waits for it. */
+static void test_arrows(void **state)
+{
+    static const char path[] = "alone.json";
+    static arrow all[ARROWS];
+    char line[1000];
+    dm_session *s;
+    dm_array x, y, z;
+    dm_program program;
+    int64_t alive;
+    int count = 0;
+    (void)state;
+    if (dmi_cu_devices() < 2) {
+        skip();
+    }
+    right(open_session(",program_device=on,trace=alone.json", &s));
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s), everywhere = dm_layout_replicated(s);
+    const int64_t shape[] = {ROWS, ROWS};
+    right(dm_array_create(s, DM_F32, 2, shape, &rows, &x));
+    right(dm_array_create(s, DM_F32, 2, shape, &cols, &y));
+    right(dm_array_create(s, DM_F32, 0, NULL, &everywhere, &z));
+    right(dm_fill(s, x, 1));
+    right(dm_program_begin(s));
+    right(dm_copy(s, x, y));
+    right(dm_scale(s, 2, y, y));
+    right(dm_copy(s, y, x));
+    right(dm_sum(s, x, NULL, 0, 1, 0, z));
+    right(dm_program_end(s, &program));
+    right(dm_program_run(s, program, ARROW_RUNS, 0, NULL));
+    right(dm_finalize(s, &alive));
+    FILE *from = fopen(path, "r");
+    assert_non_null(from);
+    while (fgets(line, sizeof line, from)) {
+        const char *id = strstr(line, "\"id\":\"");
+        if (strstr(line, "\"cat\":\"transfer\"") && id) {
+            assert_true(count < ARROWS);
+            arrow *a = &all[count++];
+            assert_int_equal(sscanf(id, "\"id\":\"%63[^\"]", a->id), 1);
+            assert_int_equal(sscanf(strstr(line, "\"pid\":"), "\"pid\":%d", &a->pid), 1);
+            a->arrives = strstr(line, "\"ph\":\"f\"") != NULL;
+        }
+    }
+    fclose(from);
+    (void)remove(path);
+    assert_true(count >= 2 * 3 * ARROW_RUNS && count % (2 * ARROW_RUNS) == 0);
+    for (int i = 0; i < count; i++) {
+        int same = 0;
+        for (int j = 0; j < count; j++) {
+            const bool meets = strcmp(all[i].id, all[j].id) == 0;
+            assert_true(!meets || i == j || (all[i].arrives != all[j].arrives && all[i].pid != all[j].pid));
+            same += meets;
+        }
+        assert_int_equal(same, 2);
+    }
+}
+
 int main(void)
 {
     if (dm_register("add one", add_one) != DM_OK) {
@@ -467,6 +532,6 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless), cmocka_unit_test(test_bits),
                                        cmocka_unit_test(test_ahead),   cmocka_unit_test(test_others),
                                        cmocka_unit_test(test_failure), cmocka_unit_test(test_second_failure),
-                                       cmocka_unit_test(test_cancel)};
+                                       cmocka_unit_test(test_cancel),  cmocka_unit_test(test_arrows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
