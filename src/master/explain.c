@@ -4,6 +4,7 @@
 #include "master/session.h"
 #include "plan/on_device.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +29,24 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...)
     }
 }
 
-/* Could this worker run the program on its device alone? Else why not, unless another reason is known. */
-static dm_status try_alone(const dmi_session *s, dmi_plan *plan, int worker, char why[DMI_ON_DEVICE_WHY + 24])
+/* Could this worker run the program on its device alone? Else why not, unless another reason is known. *places:
+ * raised to the bytes that it would have for payloads, which are there twice. */
+static dm_status try_alone(const dmi_session *s, dmi_plan *plan, int worker, char why[DMI_ON_DEVICE_WHY + 24],
+                           int64_t *places)
 {
     dmi_plan *alone = NULL;
     char text[DMI_ON_DEVICE_WHY] = "";
+    int64_t bytes = 0;
     dm_status status = dmi_plan_on_device(plan, s->workers, &alone, text);
-    if (status == DM_OK && !alone && !why[0]) {
+    for (int from = 0; alone && from < s->workers; from++) {
+        bytes += 2 * alone->on_device->from[from].bytes;
+    }
+    *places = DMI_MAX(*places, bytes);
+    if (alone && s->config.memory_limit > 0 && bytes > dmi_left_at(s, worker, true)) {
+        snprintf(text, sizeof text, "%" PRId64 " bytes for payloads are more than is left of memory_limit",
+                 bytes);
+    }
+    if (status == DM_OK && text[0] && !why[0]) {
         snprintf(why, DMI_ON_DEVICE_WHY + 24, "on worker %d %s", worker, text);
     }
     dmi_plan_release(alone);
@@ -52,6 +64,7 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
     char why[DMI_ON_DEVICE_WHY + 24] = "";
+    int64_t places = 0;
     if (call->op == DMI_OP_program && s->profile.on_device && !everywhere(s, call)) {
         snprintf(why, sizeof why, "some workers take no part");
     }
@@ -73,14 +86,20 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         }
         dmi_plan_describe(plan, text, sizeof text);
         dmi_explain_printf(s, "  %s\n", text);
-        status = call->op == DMI_OP_program && s->profile.on_device ? try_alone(s, plan, w, why) : DM_OK;
+        status =
+            call->op == DMI_OP_program && s->profile.on_device ? try_alone(s, plan, w, why, &places) : DM_OK;
         dmi_plan_release(plan);
         if (status != DM_OK) {
             return status;
         }
     }
     if (call->op == DMI_OP_program && s->profile.on_device) {
-        dmi_explain_printf(s, "  on the devices alone: %s%s\n", why[0] ? "no, " : "yes", why);
+        if (why[0]) {
+            dmi_explain_printf(s, "  on the devices alone: no, %s\n", why);
+        } else {
+            dmi_explain_printf(
+                s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n", places);
+        }
     }
     return DM_OK;
 }

@@ -166,7 +166,7 @@ static void test_bits(void **state)
     assert_null(strstr(want.explained, "alone"));
     for (int i = 0; i < (int)(sizeof ways / sizeof *ways); i++) {
         run_way(ways[i], &got);
-        assert_non_null(strstr(got.explained, "on the devices alone: yes\n"));
+        assert_non_null(strstr(got.explained, "on the devices alone: yes, with up to "));
         if (!same(&want, &got)) {
             fail_msg("other bits with %s", ways[i]);
         }
@@ -285,6 +285,37 @@ static void test_others(void **state)
     right(open_session("", &s));
     assert_int_equal(open_session(",program_device=on", &second), DM_ERR_CONFIG);
     assert_non_null(strstr(dm_error_message(), "another session uses the GPUs"));
+    right(dm_finalize(s, &alive));
+}
+
+/* Under a memory limit that has no room for the payloads, explain says so, and the program runs as others do.
+ */
+static void test_room(void **state)
+{
+    enum { LIMIT = 400000 };
+    dm_session *s;
+    dm_array x, y;
+    dm_program program;
+    double value = 0;
+    int64_t alive;
+    (void)state;
+    if (gpus_or_skip() < 2) {
+        puts("one GPU, skipped");
+        skip();
+    }
+    right(open_session(",program_device=on,memory_limit=400000", &s));
+    const int64_t n = LIMIT / 2 / (int64_t)sizeof value;
+    dm_layout rows = dm_layout_split(s, 0), all = dm_layout_replicated(s);
+    right(dm_array_create(s, DM_F64, 1, &n, &rows, &x));
+    right(dm_array_create(s, DM_F64, 1, &n, &all, &y));
+    right(dm_fill(s, x, 3));
+    right(dm_program_begin(s));
+    right(dm_copy(s, x, y));
+    right(dm_program_end(s, &program));
+    explain_run(s, program, " bytes for payloads are more than is left of memory_limit\n");
+    right(dm_program_run(s, program, 2, 0, NULL));
+    right(dm_item(s, y, (int64_t[]){n - 1}, &value));
+    assert_true(value == 3);
     right(dm_finalize(s, &alive));
 }
 
@@ -529,9 +560,9 @@ int main(void)
         return 1;
     }
     /* first what forks: a process that has asked CUDA for its devices has none in its children */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless), cmocka_unit_test(test_bits),
-                                       cmocka_unit_test(test_ahead),   cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_failure), cmocka_unit_test(test_second_failure),
-                                       cmocka_unit_test(test_cancel),  cmocka_unit_test(test_arrows)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_endless),        cmocka_unit_test(test_bits),   cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_others),         cmocka_unit_test(test_room),   cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_second_failure), cmocka_unit_test(test_cancel), cmocka_unit_test(test_arrows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
