@@ -60,40 +60,76 @@ static bool everywhere(const dmi_session *s, const dmi_call *call)
     return s->workers < 64 && ~members << (64 - s->workers) == 0;
 }
 
+/* What the calls of a program do, on all workers together. */
+typedef struct call_share {
+    int64_t bytes, flops;
+    int kernels, payloads;
+} call_share;
+
+static void add_shares(const dmi_plan *plan, call_share *share)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        const dmi_step *step = &plan->step[i];
+        call_share *of = &share[step->call <= plan->calls ? step->call : 0];
+        const bool pushes = step->kind == DMI_STEP_PUSH;
+        of->bytes += pushes ? step->bytes : 0;
+        of->payloads += pushes;
+        of->kernels += dmi_step_kernel(step) != NULL;
+        of->flops += step->flops;
+    }
+}
+
+static void print_shares(dmi_session *s, const dmi_program *p, const call_share *share)
+{
+    enum { SHOWN = 200 };
+    for (int c = 1; c <= DMI_MIN(p->calls, SHOWN); c++) {
+        dmi_explain_printf(s,
+                           "  call %d of %d, %s: %d kernels, %d payloads of %" PRId64 " bytes, %" PRId64
+                           " flops on all workers\n",
+                           c, p->calls, dmi_call_name(&p->call[c - 1]), share[c].kernels, share[c].payloads,
+                           share[c].bytes, share[c].flops);
+    }
+    if (p->calls > SHOWN) {
+        dmi_explain_printf(s, "  and %d more calls\n", p->calls - SHOWN);
+    }
+}
+
 dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
     char why[DMI_ON_DEVICE_WHY + 24] = "";
     int64_t places = 0;
-    if (call->op == DMI_OP_program && s->profile.on_device && !everywhere(s, call)) {
+    const dmi_program *p = call->op == DMI_OP_program ? call->tail : NULL;
+    call_share *share = p ? calloc((size_t)p->calls + 1, sizeof *share) : NULL;
+    dm_status status = p && !share ? dmi_fail(DM_ERR_NOMEM, "no memory to explain a program") : DM_OK;
+    if (p && s->profile.on_device && !everywhere(s, call)) {
         snprintf(why, sizeof why, "some workers take no part");
     }
-    for (int w = 0; w < s->workers; w++) {
+    for (int w = 0; w < s->workers && status == DM_OK; w++) {
         dmi_plan *plan = NULL;
-        dm_status status = dmi_plan_make(call, &s->profile, w, &plan);
+        status = dmi_plan_make(call, &s->profile, w, &plan);
         if (status != DM_OK) {
-            return status;
+            break;
         }
         char text[400];
         if (w == 0) {
             dmi_explain_printf(s, "call %d: %s algorithm %s%s%s\n", ++s->explain_calls, op->name,
                                plan->algorithm, plan->compute ? " in " : "",
                                plan->compute ? plan->compute : "");
-            for (int i = 0; i < call->noperand && call->op != DMI_OP_program; i++) {
+            for (int i = 0; i < call->noperand && !p; i++) {
                 dmi_operand_describe(dmi_operand_name(call, i), &call->operand[i], text, sizeof text);
                 dmi_explain_printf(s, "  operand %s\n", text);
             }
         }
         dmi_plan_describe(plan, text, sizeof text);
         dmi_explain_printf(s, "  %s\n", text);
-        status =
-            call->op == DMI_OP_program && s->profile.on_device ? try_alone(s, plan, w, why, &places) : DM_OK;
-        dmi_plan_release(plan);
-        if (status != DM_OK) {
-            return status;
+        if (p) {
+            add_shares(plan, share);
         }
+        status = p && s->profile.on_device ? try_alone(s, plan, w, why, &places) : DM_OK;
+        dmi_plan_release(plan);
     }
-    if (call->op == DMI_OP_program && s->profile.on_device) {
+    if (status == DM_OK && p && s->profile.on_device) {
         if (why[0]) {
             dmi_explain_printf(s, "  on the devices alone: no, %s\n", why);
         } else {
@@ -101,7 +137,11 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
                 s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n", places);
         }
     }
-    return DM_OK;
+    if (status == DM_OK && p) {
+        print_shares(s, p, share);
+    }
+    free(share);
+    return status;
 }
 
 void dmi_explain_log(dmi_session *s, dm_status explained)
