@@ -6,14 +6,6 @@
 
 static const char C[] = "ConvolutionParameter", P[] = "PoolingParameter";
 
-static dm_status need_image(const nn_layer *l)
-{
-    return l->bottom[0]->ndim == 4
-               ? DM_OK
-               : nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads '%s', which has %d dims; %s layers need 4",
-                               l->bottom[0]->name, l->bottom[0]->ndim, l->type->name);
-}
-
 dm_status nn_to_int(const nn_layer *l, const char *field, int64_t value, int least, int *out)
 {
     if (value < least || value > INT32_MAX) {
@@ -24,13 +16,11 @@ dm_status nn_to_int(const nn_layer *l, const char *field, int64_t value, int lea
     return DM_OK;
 }
 
-/* Rows and columns out of a repeated field, of one value or two, or of NAME_h and NAME_w; `otherwise`: where
- * there is none. */
+/* Rows and columns out of a field, or of NAME_h and NAME_w; `otherwise`: where there is none. */
 static dm_status pair(const nn_layer *l, const char *field, const char *stem, int otherwise, int least,
                       int *out)
 {
-    int64_t given = nn_count(l->own, field);
-    bool single = given && !nn_is_repeated(nn_schema_by_name(l->own->type, field));
+    const bool given = nn_has(l->own, field);
     out[0] = out[1] = otherwise;
     for (int d = 0; d < 2; d++) {
         char name[32];
@@ -40,14 +30,8 @@ static dm_status pair(const nn_layer *l, const char *field, const char *stem, in
             return nn_layer_fail(l, name, DM_ERR_FORMAT, "has %s and %s; only one of the two may be there",
                                  field, name);
         }
-        if (given > 2) {
-            return nn_layer_fail(l, field, DM_ERR_UNSUPPORTED, "has %lld values of %s; images have two sides",
-                                 (long long)given, field);
-        }
         if (from == name || given) {
-            int64_t value = from == name || single ? nn_int(l->own, l->own->type, from)
-                                                   : nn_int_at(l->own, field, given == 1 ? 0 : d);
-            dm_status status = nn_to_int(l, from, value, least, &out[d]);
+            dm_status status = nn_to_int(l, from, nn_int(l->own, P, from), least, &out[d]);
             if (status != DM_OK) {
                 return status;
             }
@@ -82,10 +66,9 @@ dm_status nn_one_beta(nn_layer *l, dm_array bias_diff, double *beta)
 }
 
 /* --- Convolution */
-static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
+dm_status nn_conv_fields(nn_layer *l, bool back, nn_sides *s, int *outputs)
 {
     dm_conv *conv = &l->u.conv;
-    int axis = 0;
     *conv = (dm_conv)DM_CONV_INIT;
     conv->slices = l->net->slices;
     conv->wire = l->net->wire;
@@ -93,43 +76,41 @@ static dm_status conv_fields(nn_layer *l, int *kernel, int *outputs)
     if (nn_int(l->own, C, "force_nd_im2col")) {
         nn_say_unused(l, l->own, "force_nd_im2col", "it says how Caffe computes");
     }
-    dm_status status = need_image(l);
-    status = status == DM_OK ? pair(l, "kernel_size", "kernel", 0, 1, kernel) : status;
-    status = status == DM_OK ? pair(l, "stride", "stride", 1, 1, conv->stride) : status;
-    status = status == DM_OK ? pair(l, "pad", "pad", 0, 0, conv->pad) : status;
+    dm_status status = nn_sides_read(l, back, s);
     status = status == DM_OK ? nn_to_int(l, "group", nn_int(l->own, C, "group"), 1, &conv->group) : status;
     if (status == DM_OK && outputs) {
         status = nn_to_int(l, "num_output", nn_int(l->own, C, "num_output"), 1, outputs);
     }
-    status = status == DM_OK ? nn_axis(l, "axis", 4, &axis) : status;
-    if (status == DM_OK && (kernel[0] == 0 || kernel[1] == 0)) {
-        status = nn_layer_fail(l, "convolution_param", DM_ERR_FORMAT, "has no kernel_size");
-    } else if (status == DM_OK && axis != 1) {
-        status = nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED, "has axis %d: only 1 is supported", axis);
+    for (int d = s->spatial > 2 ? s->spatial - 2 : 0; status == DM_OK && d < s->spatial; d++) {
+        const int at = d - s->spatial + 2; /* a single spatial dim is the columns of an image */
+        conv->stride[at] = (int)s->side[d].stride;
+        conv->pad[at] = (int)s->side[d].pad;
+        conv->dilation[at] = (int)s->side[d].dilation;
     }
-    for (int64_t d = 0; status == DM_OK && d < 2 && nn_count(l->own, "dilation"); d++) {
-        int64_t values = nn_count(l->own, "dilation");
-        status =
-            nn_to_int(l, "dilation", nn_int_at(l->own, "dilation", values == 1 ? 0 : d), 1, &conv->dilation[d]);
-    }
-    const int64_t *b = l->bottom[0]->shape;
-    if (status == DM_OK && outputs && (b[1] % conv->group || *outputs % conv->group)) {
-        return nn_layer_fail(l, "group", DM_ERR_SHAPE,
-                             "has %d groups, which do not divide %lld channels and %d outputs", conv->group,
-                             (long long)b[1], *outputs);
-    }
-    return status;
+    const int64_t channels = l->bottom[0]->shape[s->axis];
+    return status == DM_OK && outputs && (channels % conv->group || *outputs % conv->group)
+               ? nn_layer_fail(l, "group", DM_ERR_SHAPE,
+                               "has %d groups, which do not divide %lld channels and %d outputs", conv->group,
+                               (long long)channels, *outputs)
+               : status;
 }
 
-/* The weights, of this shape in files, and the bias. */
-static dm_status conv_params(nn_layer *l, const int64_t *shape, int outputs)
+dm_status nn_conv_params(nn_layer *l, int ndim, const int64_t *shape, int outputs)
 {
     nn_param *weight = NULL, *bias = NULL;
-    dm_status status = nn_new_param(l, 4, shape, nn_sub(l->own, "weight_filler"), &weight);
-    if (status == DM_OK) {
+    dm_status status = nn_new_param(l, ndim, shape, nn_sub(l->own, "weight_filler"), &weight);
+    if (status == DM_OK && ndim == 4) {
+        if (weight->owner != l &&
+            (weight->order != NN_CHANNELS_LAST || memcmp(weight->folded, shape, sizeof weight->folded) != 0)) {
+            return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
+                                 "shares weights of layer '%s', whose elements lie in another order",
+                                 weight->owner->name);
+        }
         weight->order = NN_CHANNELS_LAST;
-        weight->rounds = true;
         memcpy(weight->folded, shape, 4 * sizeof *shape);
+    }
+    if (status == DM_OK) {
+        weight->rounds = true;
         status = nn_bias_param(l, outputs, &bias);
     }
     return status;
@@ -138,24 +119,24 @@ static dm_status conv_params(nn_layer *l, const int64_t *shape, int outputs)
 dm_status nn_convolution_setup(nn_layer *l)
 {
     const dm_conv *conv = &l->u.conv;
-    int kernel[2], outputs = 0;
+    int outputs = 0;
+    nn_sides s;
     if (nn_conv_is_nd(l)) {
         return nn_conv_nd_setup(l);
     }
-    dm_status status = conv_fields(l, kernel, &outputs);
+    dm_status status = nn_conv_fields(l, false, &s, &outputs);
     if (status != DM_OK) {
         return status;
     }
-    const int64_t *b = l->bottom[0]->shape;
+    const int64_t *b = l->bottom[0]->shape, rows = s.side[0].kernel, cols = s.side[1].kernel;
     int64_t inner = b[1] / conv->group, y[4], x[4] = {b[0], b[2], b[3], b[1]},
-            w[4] = {outputs, kernel[0], kernel[1], inner};
+            w[4] = {outputs, rows, cols, inner};
     status = dm_conv_shape(conv, x, w, y);
     if (status != DM_OK) {
         return nn_layer_fail(l, "convolution_param", status, "does not fit its bottom: %s", dm_error_message());
     }
     status = nn_top_shape(l, 0, 4, (int64_t[]){y[0], y[3], y[1], y[2]});
-    return status == DM_OK ? conv_params(l, (int64_t[]){outputs, inner, kernel[0], kernel[1]}, outputs)
-                           : status;
+    return status == DM_OK ? nn_conv_params(l, 4, (int64_t[]){outputs, inner, rows, cols}, outputs) : status;
 }
 
 dm_status nn_convolution_prepare(nn_layer *l)
@@ -235,27 +216,27 @@ dm_status nn_convolution_backward(nn_layer *l)
  */
 dm_status nn_deconvolution_setup(nn_layer *l)
 {
-    const dm_conv *conv = &l->u.conv;
-    int kernel[2], outputs = 0;
-    dm_status status = conv_fields(l, kernel, &outputs);
+    int outputs = 0;
+    nn_sides s;
+    if (nn_conv_is_nd(l)) {
+        return nn_conv_nd_setup(l);
+    }
+    dm_status status = nn_conv_fields(l, true, &s, &outputs);
     if (status != DM_OK) {
         return status;
     }
     const int64_t *b = l->bottom[0]->shape;
-    int64_t y[4] = {b[0], outputs, 0, 0};
-    for (int d = 0; d < 2; d++) {
-        y[2 + d] = conv->stride[d] * (b[2 + d] - 1) + conv->dilation[d] * (kernel[d] - 1) + 1 -
-                   2 * (int64_t)conv->pad[d];
-    }
-    status = nn_top_shape(l, 0, 4, y);
+    status = nn_top_shape(l, 0, 4, (int64_t[]){b[0], outputs, s.side[0].from, s.side[1].from});
     return status == DM_OK
-               ? conv_params(l, (int64_t[]){b[1], outputs / conv->group, kernel[0], kernel[1]}, outputs)
+               ? nn_conv_params(
+                     l, 4, (int64_t[]){b[1], outputs / l->u.conv.group, s.side[0].kernel, s.side[1].kernel},
+                     outputs)
                : status;
 }
 
 dm_status nn_deconvolution_prepare(nn_layer *l)
 {
-    return nn_ranges_prepare(l);
+    return nn_conv_is_nd(l) ? nn_conv_nd_prepare(l) : nn_ranges_prepare(l);
 }
 
 void nn_deconvolution_drop(nn_layer *l)
@@ -279,9 +260,10 @@ static dm_status deconv_range(const nn_layer *l, const nn_range *r)
 
 dm_status nn_deconvolution_forward(nn_layer *l)
 {
-    return l->ranges ? nn_ranges_forward(l, deconv_range)
-                     : deconvolve(l, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), nn_bias_of(l),
-                                  l->top[0]->data);
+    return nn_conv_is_nd(l) ? nn_conv_nd_forward(l)
+           : l->ranges      ? nn_ranges_forward(l, deconv_range)
+                            : deconvolve(l, &l->u.conv, l->bottom[0]->data, nn_param_used(l, 0), nn_bias_of(l),
+                                         l->top[0]->data);
 }
 
 static dm_status deconv_sums(const nn_layer *l, const dm_conv *conv, dm_array x, dm_array dy,
@@ -308,6 +290,9 @@ static dm_status deconv_range_weights(const nn_layer *l, const nn_range *r, cons
 dm_status nn_deconvolution_backward(nn_layer *l)
 {
     const dm_array d = l->top[0]->diff;
+    if (nn_conv_is_nd(l)) {
+        return nn_conv_nd_backward(l);
+    }
     const double beta[2] = {nn_param_beta(l, 0), l->params > 1 ? nn_param_beta(l, 1) : 0};
     if (l->ranges) {
         return nn_ranges_backward(l, beta, deconv_range_data, deconv_range_weights);
@@ -322,81 +307,15 @@ dm_status nn_deconvolution_backward(nn_layer *l)
     return status;
 }
 
-/* --- Im2col: each window as channels. Scratch: the bottom with its padding, and that of the gradient. */
-dm_status nn_im2col_setup(nn_layer *l)
-{
-    const dm_conv *conv = &l->u.conv;
-    int kernel[2];
-    dm_status status = conv_fields(l, kernel, NULL);
-    if (status != DM_OK) {
-        return status;
-    }
-    const int64_t *b = l->bottom[0]->shape;
-    int64_t y[4], x[4] = {b[0], b[2], b[3], b[1]}, w[4] = {1, kernel[0], kernel[1], b[1] / conv->group};
-    l->extra[0] = kernel[0];
-    l->extra[1] = kernel[1];
-    status = dm_conv_shape(conv, x, w, y);
-    return status == DM_OK ? nn_top_shape(l, 0, 4, (int64_t[]){b[0], b[1] * kernel[0] * kernel[1], y[1], y[2]})
-                           : nn_layer_fail(l, "convolution_param", status, "does not fit its bottom: %s",
-                                           dm_error_message());
-}
-
-dm_status nn_im2col_prepare(nn_layer *l)
-{
-    const int64_t *b = l->bottom[0]->shape;
-    const int *pad = l->u.conv.pad;
-    int64_t padded[4] = {b[0], b[1], b[2] + 2 * pad[0], b[3] + 2 * pad[1]};
-    dm_status status = nn_scratch(l, 0, true, 4, padded);
-    status = status == DM_OK ? dm_fill(l->net->session, l->scratch[0], 0) : status;
-    int64_t lo[4] = {0, pad[0], pad[1], 0}, extent[4] = {b[0], b[2], b[3], b[1]};
-    return status == DM_OK ? dm_array_view(l->net->session, l->scratch[0], lo, extent, &l->scratch[1]) : status;
-}
-
-/* Place by place of the kernel: copies it into its channels, or adds these. */
-static dm_status places(nn_layer *l, dm_array columns, bool back)
-{
-    const dm_conv *c = &l->u.conv;
-    const int64_t *x = l->bottom[0]->shape, *y = l->top[0]->shape;
-    int64_t rows = (int64_t)l->extra[0], cols = (int64_t)l->extra[1];
-    dm_session *s = l->net->session;
-    dm_status status = DM_OK;
-    for (int64_t k = 0; status == DM_OK && k < rows * cols; k++) {
-        int64_t extent[4] = {x[0], y[2], y[3], x[1]},
-                at[4] = {0, k / cols * c->dilation[0], k % cols * c->dilation[1], 0};
-        dm_array from = DM_NO_ARRAY, to = DM_NO_ARRAY;
-        status =
-            dm_array_slice(s, l->scratch[0], at, extent, (int64_t[]){1, c->stride[0], c->stride[1], 1}, &from);
-        status = status == DM_OK ? dm_array_slice(s, columns, (int64_t[]){0, 0, 0, k}, extent,
-                                                  (int64_t[]){1, 1, 1, rows * cols}, &to)
-                                 : status;
-        if (status == DM_OK) {
-            status = back ? dm_axpby(s, 1, to, 1, from) : dm_copy(s, from, to);
-        }
-        dm_status end = dm_array_destroy(s, from), end2 = dm_array_destroy(s, to);
-        status = status != DM_OK ? status : end != DM_OK ? end : end2;
-    }
-    return status;
-}
-
-dm_status nn_im2col_forward(nn_layer *l)
-{
-    dm_status status = dm_fill(l->net->session, l->scratch[0], 0);
-    status = status == DM_OK ? dm_copy(l->net->session, l->bottom[0]->data, l->scratch[1]) : status;
-    return status == DM_OK ? places(l, l->top[0]->data, false) : status;
-}
-
-dm_status nn_im2col_backward(nn_layer *l)
-{
-    if (!l->down[0]) {
-        return DM_OK;
-    }
-    dm_array down = nn_down(l, 0);
-    dm_status status = dm_fill(l->net->session, l->scratch[0], 0);
-    status = status == DM_OK ? places(l, l->top[0]->diff, true) : status;
-    return nn_down_done(l, 0, status == DM_OK ? dm_copy(l->net->session, l->scratch[1], down) : status);
-}
-
 /* --- Pooling */
+static dm_status need_image(const nn_layer *l)
+{
+    return l->bottom[0]->ndim == 4
+               ? DM_OK
+               : nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads '%s', which has %d dims; %s layers need 4",
+                               l->bottom[0]->name, l->bottom[0]->ndim, l->type->name);
+}
+
 dm_status nn_pooling_setup(nn_layer *l)
 {
     dm_pool *pool = &l->u.pool;

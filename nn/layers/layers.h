@@ -28,7 +28,26 @@ dm_status nn_bias_param(nn_layer *layer, int64_t outputs, nn_param **out);
 dm_status nn_one_beta(nn_layer *layer, dm_array bias_diff, double *beta);
 dm_array nn_bias_of(const nn_layer *layer);
 dm_array nn_bias_diff(const nn_layer *layer);
-/* --- conv_nd.c: a Convolution for which nn_conv_is_nd is true. */
+/* --- sides.c: spatial dims of Convolution, Deconvolution and Im2col: those behind the axis, which has the
+ * channels; the dims before it are the batch. */
+typedef struct nn_side {
+    int64_t kernel, stride, pad, dilation, from, windows; /* windows in so many elements */
+} nn_side;
+typedef struct nn_sides {
+    int axis, spatial;
+    nn_side side[DM_MAX_DIMS];
+} nn_sides;
+/* back: a Deconvolution, whose bottom has an element for each window, and whose top has those that they lie in.
+ */
+dm_status nn_sides_read(const nn_layer *layer, bool back, nn_sides *out);
+/* Of element `tap` of the kernel: how many windows take it from what is no padding, the first of these, and the
+ * element that this one takes. The next windows take elements `stride` further on. */
+int64_t nn_side_reach(const nn_side *side, int64_t tap, int64_t *first, int64_t *element);
+/* --- conv.c: reads all fields; those of the last two spatial dims go to u.conv. outputs: NULL of Im2col. */
+dm_status nn_conv_fields(nn_layer *layer, bool back, nn_sides *out, int *outputs);
+/* The weights, of this shape in files, and the bias. */
+dm_status nn_conv_params(nn_layer *layer, int ndim, const int64_t *shape, int outputs);
+/* --- conv_nd.c: a Convolution or Deconvolution for which nn_conv_is_nd is true. */
 dm_status nn_conv_nd_setup(nn_layer *layer);
 dm_status nn_conv_nd_prepare(nn_layer *layer);
 dm_status nn_conv_nd_forward(nn_layer *layer);

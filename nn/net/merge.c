@@ -31,8 +31,8 @@ static void merge_forward(const nn_net *net, nn_layer *relu)
 {
     const nn_blob *x = relu->bottom[0], *y = relu->top[0];
     nn_layer *before = x->producer;
-    if (is(before, "Convolution") && x->image && strcmp(x->name, y->name) == 0 && x->loss_weight == 0 &&
-        reader(net, x)) {
+    if (is(before, "Convolution") && !nn_conv_is_nd(before) && strcmp(x->name, y->name) == 0 &&
+        x->loss_weight == 0 && reader(net, x)) {
         before->u.conv.relu = 1;
         relu->merged = relu->top[0]->shares = true;
     }

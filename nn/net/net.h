@@ -413,7 +413,8 @@ const nn_layer_type *nn_user_type_of(const nn_net *net, const nn_message *layer)
 /* --- layers/inner_rows.c: an InnerProduct with transposed weights or another axis than 1. It is never split by
  * features. */
 bool nn_inner_by_rows(const nn_layer *layer);
-/* --- layers/conv_nd.c: a Convolution of a blob that is no image: also split by batch alone. */
+/* --- layers/conv_nd.c: a Convolution or Deconvolution that does not read images by axis 1: also split by batch
+ * alone. */
 bool nn_conv_is_nd(const nn_layer *layer);
 /* --- layers/common.c: what the rows of the table use */
 const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */

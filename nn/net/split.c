@@ -388,7 +388,7 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
         return wish > NN_BATCH
                    ? dm_error_set(DM_ERR_UNSUPPORTED, "split: layer '%s' %s: it can be split by batch alone",
                                   l->name,
-                                  nn_conv_is_nd(l) ? "reads a blob that is no image"
+                                  nn_conv_is_nd(l) ? "reads no images by axis 1"
                                                    : "has transposed weights or an axis that is not 1")
                    : DM_OK;
     }

@@ -5,7 +5,7 @@
 
 #include "rules.h"
 
-enum { MOST = 1 << 12 };
+enum { MOST = 1 << 13 };
 
 /* --- what nets make, the same bits on any number of workers */
 static float *kept;

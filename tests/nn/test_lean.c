@@ -56,11 +56,17 @@ static const char recurrent[] =
         SIMPLE("f", "Flatten", "l", "f", "") IP("b", "f", "5")
             JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "");
 
+#define WEIGHTS "convolution_param { weight_filler { type: 'xavier' } "
 static const char volumes[] =
     DATA("dim: [8, 2, 9, 8, 7]") CONV("c1", "data", "num_output: 6 kernel_size: 3 pad: 1 stride: [2, 1, 1]")
         SIMPLE("r1", "ReLU", "c1", "c1", "") CONV("c2", "c1", "num_output: 4 kernel_size: [2, 3, 3] group: 2")
             SIMPLE("t2", "TanH", "c2", "t2", "") IP("a", "t2", "5")
                 JOIN("SoftmaxWithLoss", "loss", "['a', 'label']", "");
+static const char widened[] = DATA("dim: [8, 2, 5, 4, 3]")
+    SIMPLE("u1", "Deconvolution", "data", "u1", WEIGHTS "num_output: 3 kernel_size: 2 stride: [2, 1, 1] }")
+        SIMPLE("i", "Im2col", "u1", "i", "convolution_param { kernel_size: 2 pad: 1 axis: 2 stride: 2 }")
+            SIMPLE("u2", "Deconvolution", "i", "u2", WEIGHTS "num_output: 2 kernel_size: 3 axis: 2 }")
+                IP("a", "u2", "5") JOIN("SoftmaxWithLoss", "loss", "['a', 'label']", "");
 
 enum { STEPS = 4, MOST = 1 << 18 };
 static const struct {
@@ -72,7 +78,8 @@ static const struct {
             {pooled, NULL, DM_BF16, 4},   {pooled, NULL, DM_F16, 0},
             {rows, NULL, DM_F32, 4},      {rows, "a=batch", DM_F16, 3},
             {recurrent, NULL, DM_F32, 4}, {volumes, NULL, DM_F32, 4},
-            {volumes, NULL, DM_BF16, 4}};
+            {volumes, NULL, DM_BF16, 4},  {widened, NULL, DM_F32, 4},
+            {widened, NULL, DM_BF16, 3}};
 
 /* Losses as they are told, that behind the last step too. */
 typedef struct losses {

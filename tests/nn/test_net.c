@@ -168,7 +168,7 @@ static const struct {
                    "convolution_param { kernel_size: 3 num_output: 4\n group: 2 }"),
      "net.prototxt:3: layer 'x' has 2 groups"},
     {INPUTS SIMPLE("x", "Convolution", "data", "x", "convolution_param { kernel_size: 30 num_output: 4 }"),
-     "net.prototxt:2: layer 'x' does not fit its bottom: "},
+     "net.prototxt:2: layer 'x' has a kernel of 30 along dim 2, which has "},
     {INPUTS SIMPLE("x", "ReLU", "data", "x", "\n\npooling_param { pool: MAX }"),
      "net.prototxt:4: field 'pooling_param' of LayerParameter has no effect here"},
     {INPUTS SIMPLE("x", "Pooling", "data", "x", "pooling_param {\n pool: STOCHASTIC kernel_size: 2\n pad: 1 }"),

@@ -2,13 +2,16 @@
 """Caffe's own nets beside PyTorch: `dmath train` and a twin begin with the same weights, and so must go through the same losses.
 
   twins.py TOOL CAFFE [bvlc_alexnet,bvlc_googlenet] [--batch 4] [--iterations 100] [--workers 3] [--rate R] [--scale S] [--side N]
+           [--again THREADS] [--disturb]
 
 CAFFE: a checkout of github.com/BVLC/caffe, or its bare repository. A net's train_val.prototxt is used as it is but for its data (an
 LMDB of images made here, in the size that the net crops to, without crops and mirrors) and the ratio of its dropouts, which is 0: what a
 dropout takes is random. The twin reads the same file by a parser of its own, and its first weights from our .caffemodel. Losses
 must be within 1e-4 in each iteration, and weights behind the last are compared. With the solvers' own rates and such small batches losses
-jump, and the difference of the first step, a few units in the last place, soon grows: ask for lower rates. By hand: minutes to half an
-hour. Works in the current folder.
+jump, and the difference of the first step, a few units in the last place, soon grows: ask for lower rates. Whether that is so, a second
+twin tells: --again trains it with another number of threads, and so in another order of sums; --disturb from weights that are each one unit
+in the last place larger or smaller. Losses of the two twins are then compared as well. By hand: minutes to half an hour. Works in the
+current folder.
 """
 import argparse
 import json
@@ -126,6 +129,24 @@ def make_images(folder, size):
     return images.transpose(0, 3, 1, 2).astype(np.float32), labels.astype(np.int64)
 
 
+def train(args, threads, text, weights, images, labels, known, trace):
+    """The twin, and its losses."""
+    torch.set_num_threads(threads)
+    twin, losses = Twin(text, weights), []
+    for it in range(args.iterations):
+        pick = np.arange(it * args.batch, (it + 1) * args.batch) % IMAGES
+        losses.append(twin.step(torch.tensor((images[pick] - 100) * np.float32(args.scale)), torch.tensor(labels[pick]), *known.values()))
+        if trace:
+            print(f"{trace}: iteration {it}: PyTorch's loss {losses[-1]:.6f}", flush=True)
+    return twin, losses
+
+
+def parted(a, b):
+    """When two runs part."""
+    first = {limit: next((str(it) for it, (x, y) in enumerate(zip(a, b)) if not abs(x - y) <= limit), "none") for limit in (1e-6, 1e-5, 1e-4, 1e-3)}
+    return "; first iterations with more than " + ", ".join(f"{limit:g}: {it}" for limit, it in first.items())
+
+
 def compare(args, name, files):
     text = files[f"models/{name}/train_val.prototxt"]
     solver = files[f"models/{name}/{'quick_solver' if 'googlenet' in name else 'solver'}.prototxt"]
@@ -143,16 +164,12 @@ def compare(args, name, files):
     pathlib.Path("solver.prototxt").write_text("net: 'net.prototxt' lr_policy: 'fixed' display: 1 snapshot_prefix: 'twin' "
                                                f"max_iter: {args.iterations} {' '.join(f'{k}: {v}' for k, v in known.items())}\n")
     run(args.tool, "train", "--solver", "solver.prototxt", "--max-iter", 0)
-    twin = Twin(text.replace("'", '"'), read_weights("twin_iter_0.caffemodel"))
-    begin, worst, theirs = time.monotonic(), 0, []
+    weights, begin, worst = read_weights("twin_iter_0.caffemodel"), time.monotonic(), 0
+    task = (text.replace("'", '"'), weights, images, labels, known)
     with open("train.txt", "w") as lines:  # beside the twin
         training = subprocess.Popen([args.tool, "train", "--solver", "solver.prototxt", "-w", str(args.workers), "--log", "log.jsonl"],
                                     stdout=lines)
-    for it in range(args.iterations):
-        pick = np.arange(it * args.batch, (it + 1) * args.batch) % IMAGES
-        theirs.append(twin.step(torch.tensor((images[pick] - 100) * np.float32(args.scale)), torch.tensor(labels[pick]), *known.values()))
-        if args.trace:
-            print(f"{name}: iteration {it}: PyTorch's loss {theirs[-1]:.6f}", flush=True)
+    twin, theirs = train(args, args.threads, *task, name if args.trace else "")
     assert training.wait() == 0
     told = [json.loads(line) for line in pathlib.Path("log.jsonl").read_text().splitlines()]  # losses with more digits than lines have
     ours = [e["loss"] for e in told if e["kind"] == "train"]
@@ -164,7 +181,14 @@ def compare(args, name, files):
     apart = max(float(np.abs(a - b.detach().numpy()).max()) for layer, blobs in twin.params.items() for a, b in zip(last[layer], blobs))
     print(f"{name}, batch {args.batch} of {size} x {size}, {known}, {args.workers} workers, PyTorch {torch.__version__}: {args.iterations} iterations, losses "
           f"{ours[0]:.5f} to {ours[args.iterations - 1]:.5f} (of PyTorch {theirs[0]:.5f} to {theirs[-1]:.5f}), at most {worst:.2g} apart; "
-          f"weights at the end at most {apart:.2g} apart; {time.monotonic() - begin:.0f} s", flush=True)
+          f"weights at the end at most {apart:.2g} apart; {time.monotonic() - begin:.0f} s{parted(theirs, ours)}", flush=True)
+    if args.again or args.disturb:
+        dice = np.random.default_rng(3)
+        for blobs in weights.values() if args.disturb else ():
+            blobs[:] = [np.nextafter(b, np.where(dice.integers(0, 2, b.shape), np.inf, -np.inf).astype(b.dtype)) for b in blobs]
+        other = train(args, args.again or args.threads, *task, "")[1]
+        print(f"{name}, PyTorch beside itself ({args.threads} and {args.again or args.threads} threads{', disturbed' if args.disturb else ''}): losses at most "
+              f"{max(abs(a - b) for a, b in zip(theirs, other)):.2g} apart{parted(theirs, other)}", flush=True)
     return worst <= 1e-4
 
 
@@ -180,9 +204,10 @@ def main():
     parser.add_argument("--scale", type=float, default=1, help="of images, behind the mean; a power of 2")
     parser.add_argument("--side", type=int, help="of the images, instead of what the net crops to: AlexNet takes 67 and more")
     parser.add_argument("--threads", type=int, default=1, help="of PyTorch; on busy cores one is faster than two")
+    parser.add_argument("--again", type=int, default=0, metavar="THREADS", help="train the twin again with so many threads")
+    parser.add_argument("--disturb", action="store_true", help="train the twin again from other last places of the weights")
     parser.add_argument("--trace", action="store_true", help="print the losses of each iteration")
     args = parser.parse_args()
-    torch.set_num_threads(args.threads)
     files = files_of(args.caffe)
     raise SystemExit(not all([compare(args, name, files) for name in args.nets.split(",")]))
 
