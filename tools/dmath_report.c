@@ -149,6 +149,55 @@ static dm_status put_workers(FILE *to, dm_session *s, const tool_train_log *log)
     return status;
 }
 
+/* What workers have sent to one another, and what the plans of a step say. */
+enum { MOST_LINKED = 64 };
+static dm_status put_links(FILE *to, dm_session *s, dm_solver *solver, const tool_train_log *log)
+{
+    const int workers = dm_workers(s);
+    if (workers == 1 || workers > MOST_LINKED) {
+        fprintf(to, workers == 1 ? "" : "<p>Bytes from worker to worker: for up to %d workers.</p>\n",
+                MOST_LINKED);
+        return DM_OK;
+    }
+    int64_t *plan = calloc((size_t)workers * (size_t)(workers + 1), sizeof *plan);
+    int64_t *sent = calloc((size_t)workers + 1, sizeof *sent);
+    dm_status status = plan && sent ? dm_solver_links(solver, plan)
+                                    : dm_error_no_memory("a matrix of workers", (size_t)workers * sizeof *plan);
+    const bool planned = status != DM_ERR_STATE;
+    status = planned ? status : DM_OK;
+    fprintf(
+        to,
+        "<h2>Bytes from worker to worker</h2><p>KiB an iteration, from the worker of the row to that of the "
+        "column: all that has been sent since the session began, tests and data with it, divided by the "
+        "iterations%s.</p>\n<table class='matrix links'><tr><th>",
+        planned ? "; behind the slash what the plans of a step say"
+                : ". The step's calls go one by one: it has "
+                  "no plan of its own");
+    for (int w = 0; w < workers; w++) {
+        fprintf(to, "<th>%d", w);
+    }
+    fputs("<th>master</tr>\n", to);
+    for (int i = 0; i < workers && status == DM_OK; i++) {
+        const double each = 1024 * (double)DMI_MAX(log->iteration, 1);
+        status = dm_links_get(s, i, sent);
+        fprintf(to, "<tr><th>%d", i);
+        for (int k = 0; k <= workers && status == DM_OK; k++) {
+            if (k == i) {
+                fputs("<td>", to);
+            } else if (planned && k < workers) {
+                fprintf(to, "<td>%.1f / %.1f", (double)sent[k] / each, (double)plan[i * workers + k] / 1024);
+            } else {
+                fprintf(to, "<td>%.1f", (double)sent[k] / each);
+            }
+        }
+        fputs("</tr>\n", to);
+    }
+    fputs("</table>\n", to);
+    free(plan);
+    free(sent);
+    return status;
+}
+
 /* --- the confusion matrix of a test net: what its Accuracy layer compares */
 static bool find_accuracy(const dm_net *net, const char **scores, const char **labels)
 {
@@ -447,6 +496,7 @@ static dm_status write_all(FILE *to, dm_session *s, dm_solver *solver, const too
         put_curve(to, &log->curve[i]);
     }
     dm_status status = put_workers(to, s, log); /* before the passes below add to it */
+    status = status == DM_OK ? put_links(to, s, solver, log) : status;
     status = status == DM_OK ? put_confusion(to, dm_solver_test_net(solver, 0)) : status;
     status = status == DM_OK ? put_filters(to, net) : status;
     status = status == DM_OK ? put_times(to, net) : status;

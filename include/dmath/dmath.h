@@ -630,9 +630,10 @@ DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name,
 /* ---- looking inside -------------------------------------------------------------------------------------- */
 
 /* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
- * algorithm, steps, bytes sent and received by each worker, workspace and flops. Create, destroy, view and reshape take
- * effect. Neither blocks. *text is the caller's, for free(). Errors: DM_ERR_STATE (begin: it has begun, or a program is
- * being recorded; end: it has not), DM_ERR_ARG (text). Cost: a plan for each worker at every call. */
+ * algorithm, steps, bytes sent and received by each worker, workspace and flops, and what it sends to whom.
+ * Create, destroy, view and reshape take effect. Neither blocks. *text is the caller's, for free(). Errors:
+ * DM_ERR_STATE (begin: it has begun, or a program is being recorded; end: it has not), DM_ERR_ARG (text). Cost:
+ * a plan for each worker at every call. */
 DM_API DM_CHECKED dm_status dm_explain_begin(dm_session *session);
 DM_API DM_CHECKED dm_status dm_explain_end(dm_session *session, char **text);
 
@@ -647,6 +648,12 @@ typedef struct dm_counters {
     int64_t plans_made, plans_reused;   /* of commands; a program is planned once, when it is recorded */
 } dm_counters;
 DM_API DM_CHECKED dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out);
+/* sent[w] = the bytes that the worker has sent to worker w since the session began, payload; sent[dm_workers()]
+ * = to the master: dm_workers() + 1 numbers, whose sum is bytes_sent of dm_counters_get. The numbers for worker
+ * w, of all workers, are what it has received from workers. Plans' numbers are in the text of dm_explain_end.
+ * sent is the caller's. Blocks as dm_sync. Errors: DM_ERR_ARG (worker, sent), those of dm_sync. Cost: nothing
+ * is sent. */
+DM_API DM_CHECKED dm_status dm_links_get(dm_session *session, int worker, int64_t *sent);
 
 /* Memory of a worker by owner, in bytes after rounding. Blocks as dm_sync. Errors: DM_ERR_ARG (worker), those of
  * dm_sync. */

@@ -396,6 +396,12 @@ DM_API DM_CHECKED dm_status dm_solver_restore(dm_solver *solver, const char *pat
  * the names. name: 1 to 63 characters, copied. Does not block. Errors: DM_ERR_ARG (name), DM_ERR_STATE (it has
  * names already). */
 DM_API DM_CHECKED dm_status dm_solver_keep(dm_solver *solver, const char *name);
+/* sent[i * P + j] = the bytes that worker i of all P = dm_workers() sends to worker j in a step, from the plans
+ * of the recorded step: gradients, weights, blobs; without the reading of data, tests and snapshots. What
+ * workers have sent so far: dm_links_get. sent: P * P numbers of the caller's. Does not block. Errors:
+ * DM_ERR_ARG (an argument is NULL), DM_ERR_STATE (the step's calls go one by one: it has Embed, iter_size above
+ * 1 or the like). Cost: a plan of the step for each worker; before the first step it is recorded for it. */
+DM_API DM_CHECKED dm_status dm_solver_links(dm_solver *solver, int64_t *sent);
 /* Trains for so many iterations, with the tests, displays and snapshots that the file asks for. Blocks at
  * those; with test_workers at the end only, for a test that has begun, and where a test is not over when the
  * next one is due. Errors: those of the net's calls, and of files. Cost: where it can be recorded, an iteration

@@ -262,6 +262,17 @@ static dm_status explain_weights(FILE *to, const nn_net *net)
     return status;
 }
 
+dm_status nn_explain_program(const nn_net *net, dm_program program, char **text)
+{
+    dm_status status = dm_explain_begin(net->session);
+    if (status == DM_OK) {
+        const dm_status well = dm_program_run(net->session, program, 1, 0, NULL);
+        status = dm_explain_end(net->session, text);
+        status = well == DM_OK ? status : well;
+    }
+    return status;
+}
+
 /* What the recorded step of a solver holds at once: arrays that stay, and the workspace that all others share.
  */
 static dm_status explain_step(FILE *to, const nn_net *net)
@@ -273,12 +284,7 @@ static dm_status explain_step(FILE *to, const nn_net *net)
     if (status != DM_OK || !program.id) {
         return status;
     }
-    status = dm_explain_begin(net->session);
-    if (status == DM_OK) {
-        dm_status well = dm_program_run(net->session, program, 1, 0, NULL);
-        status = dm_explain_end(net->session, &text);
-        status = well == DM_OK ? status : well;
-    }
+    status = nn_explain_program(net, program, &text);
     for (const char *line = text; status == DM_OK && line; line = strchr(line, '\n')) {
         int worker = 0;
         long long bytes = 0;

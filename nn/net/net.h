@@ -389,6 +389,8 @@ dm_status nn_net_save_hdf5(nn_net *net, const char *path);
 dm_status nn_net_load_hdf5(nn_net *net, const char *path);
 /* --- explain.c: multiplications and additions of a layer's forward pass that products need */
 double nn_layer_flops(const nn_layer *layer);
+/* The plans of a run of a program, as dm_explain_end gives them. The text is the caller's. */
+dm_status nn_explain_program(const nn_net *net, dm_program program, char **text);
 /* --- time.c: the rates of all workers together, a second, those of a product and of a sum. Runs both. */
 typedef struct nn_rates {
     double flops, bytes;

@@ -39,7 +39,8 @@ dm_status dmi_hub_create(int endpoints, int64_t ring_bytes, bool shared, dmi_hub
     }
     size_t ring_at = line_up(sizeof(dmi_hub_header));
     size_t ports_at = line_up(ring_at + sizeof(dmi_ring) + size);
-    size_t port_bytes = line_up(sizeof(dmi_port) + (size_t)endpoints * DMI_CHANNELS * sizeof(dmi_mailbox));
+    size_t port_bytes = line_up(sizeof(dmi_port) + (size_t)endpoints * (DMI_CHANNELS * sizeof(dmi_mailbox) +
+                                                                        sizeof(atomic_int_fast64_t)));
     size_t total = ports_at + (size_t)endpoints * port_bytes;
     int fd = -1;
     if (shared) {

@@ -64,8 +64,8 @@ static inline void dmi_doing_set(dmi_doing *doing, uint64_t command, uint16_t ca
                           memory_order_relaxed);
 }
 
-typedef struct dmi_tally { /* the numbers of dm_counters; written by the endpoint, relaxed */
-    atomic_int_fast64_t steps, bytes_sent, bytes_received, messages_sent, messages_received, flops;
+typedef struct dmi_tally { /* the numbers of dm_counters but bytes_sent; written by the endpoint, relaxed */
+    atomic_int_fast64_t steps, bytes_received, messages_sent, messages_received, flops;
     atomic_int_fast64_t workspace_peak, plans_made, plans_reused;
     atomic_int_fast64_t memory[8]; /* dmi_memory_slot */
 } dmi_tally;
@@ -144,7 +144,8 @@ typedef struct dmi_port {
     dmi_usage usage[DMI_USAGE_OPS];                    /* by op, with the option profile */
     dmi_usage_rates rates;                             /* with the option profile */
     alignas(DMI_LINE) dmi_meeting meeting;
-    alignas(DMI_LINE) dmi_mailbox mailbox[];           /* [DMI_CHANNELS][endpoints], one for each sender */
+    /* [DMI_CHANNELS][endpoints], one for each sender; the numbers of dmi_hub_sent lie behind them */
+    alignas(DMI_LINE) dmi_mailbox mailbox[];
 } dmi_port;
 
 /* A session that has failed: its workers leave at once. DEAD: and no call that all of them make can end. */
@@ -181,6 +182,12 @@ typedef struct dmi_hub {
 static inline dmi_port *dmi_hub_port(const dmi_hub *hub, int endpoint)
 {
     return (dmi_port *)(void *)(hub->ports + (size_t)endpoint * hub->header->port_bytes);
+}
+
+/* [endpoints], of an endpoint: bytes that it has sent to each other one; written by it, relaxed. */
+static inline atomic_int_fast64_t *dmi_hub_sent(const dmi_hub *hub, int endpoint)
+{
+    return (atomic_int_fast64_t *)(void *)&dmi_hub_port(hub, endpoint)->mailbox[DMI_CHANNELS * hub->endpoints];
 }
 
 /* shared: back it by a memfd that other processes can map. */

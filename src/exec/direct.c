@@ -173,7 +173,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
             }
             w->run = -1;
             w->at = 0;
-            atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+            dmi_count_sent(e, w->step->peer, w->step->bytes);
         }
     }
     if (pretended && still_in_flight(e, w)) {

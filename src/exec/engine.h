@@ -283,6 +283,11 @@ static inline dmi_mailbox *dmi_box_from(const dmi_engine *e, const dmi_queued_st
 {
     return &e->port->mailbox[dmi_engine_pair(e, w->step->peer, w)];
 }
+/* A payload has gone to a peer. */
+static inline void dmi_count_sent(const dmi_engine *e, int peer, int64_t bytes)
+{
+    atomic_fetch_add_explicit(&dmi_hub_sent(e->config.hub, e->config.me)[peer], bytes, memory_order_relaxed);
+}
 static inline uint64_t *dmi_retired(const dmi_engine *e, const dmi_queued_step *w)
 {
     return &e->peer[w->step->peer].channel[dmi_step_channel(w)].retired;

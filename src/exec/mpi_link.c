@@ -113,7 +113,7 @@ static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
         }
     }
     if (source && !w->message->lost) {
-        atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+        dmi_count_sent(e, w->step->peer, w->step->bytes);
     }
 }
 

@@ -21,14 +21,24 @@ typedef struct report {
     int64_t now_flops, now_bytes, cpu_ns, waited_ns;
     dmi_error_record error[DMI_ERROR_RECORDS];
     int64_t tally[sizeof(dmi_tally) / sizeof(int64_t)];
-    /* sent with the option profile only: */
+    /* with the option profile only: */
     int64_t usage[DMI_USAGE_OPS * sizeof(dmi_usage) / sizeof(int64_t)];
     int64_t rates[sizeof(dmi_usage_rates) / sizeof(int64_t)];
-} report;
+} report; /* and then, with or without these, dmi_hub_sent's numbers */
+
+static size_t fixed_bytes(const dmi_job *job)
+{
+    return dmi_config_profile(&job->config) ? sizeof(report) : offsetof(report, usage);
+}
 
 static int report_bytes(const dmi_job *job)
 {
-    return (int)(dmi_config_profile(&job->config) ? sizeof(report) : offsetof(report, usage));
+    return (int)(fixed_bytes(job) + (size_t)job->hub.endpoints * sizeof(int64_t));
+}
+
+static int64_t *sent_of(const dmi_job *job, report *r)
+{
+    return (int64_t *)(void *)((char *)r + fixed_bytes(job));
 }
 
 typedef struct child {
@@ -51,7 +61,7 @@ struct dmi_forward {
     dmi_ring_writer ring; /* of this host (not the master's) */
     bool stopped;         /* the STOP frame has passed */
     bool refused;         /* a message was damaged */
-    report incoming, outgoing;
+    report *incoming, *outgoing;       /* with room for all */
     MPI_Request report_in, report_out; /* master; workers of other hosts */
     uint64_t reported_sync, reported_background, reported_failures;
     struct late_error *late; /* master: failures for whose worker there was no room, in order */
@@ -87,9 +97,12 @@ dm_status dmi_forward_start(dmi_job *job)
         return dmi_job_agree(job, dmi_fail(DM_ERR_NOMEM, "no memory for forwarding commands"));
     }
     bool leads = job->leader[job->host_of[job->me]] == job->me, ok = true;
+    report **r = job->rank == 0 ? &f->incoming : &f->outgoing;
+    *r = malloc(sizeof **r + (size_t)job->hub.endpoints * sizeof(int64_t));
+    ok = *r != NULL;
     if (job->rank == 0) {
         f->lost = calloc((size_t)job->workers, sizeof *f->lost);
-        ok = f->lost != NULL;
+        ok = ok && f->lost;
     }
     job->forward = f;
     f->room = (uint32_t)(job->hub.ring->size / 4);
@@ -119,7 +132,7 @@ dm_status dmi_forward_start(dmi_job *job)
         DMI_MPI(MPI_Irecv(f->in, (int)f->room, MPI_BYTE, f->parent, TAG_FRAMES, job->ctl, &f->receive));
     }
     if (job->rank == 0) {
-        DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+        DMI_MPI(MPI_Irecv(f->incoming, report_bytes(job), MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
                           &f->report_in));
     }
     return DM_OK;
@@ -307,11 +320,11 @@ static bool take_report(dmi_job *job)
     if (!tested(&f->report_in, &from)) {
         return false;
     }
-    const report *r = &f->incoming;
+    report *r = f->incoming;
     DMI_MPI(MPI_Get_count(&from, MPI_BYTE, &bytes));
     if (bytes != report_bytes(job) || r->worker < 0 || r->worker >= job->workers) {
         dmi_log(DMI_LOG_ERROR, "a report from rank %d is damaged and left out", from.MPI_SOURCE);
-        DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+        DMI_MPI(MPI_Irecv(f->incoming, report_bytes(job), MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
                           &f->report_in));
         return true;
     }
@@ -320,6 +333,7 @@ static bool take_report(dmi_job *job)
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
         tally[i] = r->tally[i]; /* a mirror: only this thread touches it */
     }
+    memcpy(dmi_hub_sent(&job->hub, r->worker), sent_of(job, r), (size_t)job->hub.endpoints * sizeof(int64_t));
     if (dmi_config_profile(&job->config)) {
         memcpy(port->usage, r->usage, sizeof r->usage);
         memcpy(&port->rates, r->rates, sizeof r->rates);
@@ -351,7 +365,7 @@ static bool take_report(dmi_job *job)
     atomic_store(&port->background, r->background);
     atomic_store(&port->broken, r->broken);
     atomic_store(&port->completed, r->completed);
-    DMI_MPI(MPI_Irecv(&f->incoming, sizeof f->incoming, MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
+    DMI_MPI(MPI_Irecv(f->incoming, report_bytes(job), MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
                       &f->report_in));
     return true;
 }
@@ -408,7 +422,7 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     if (!due && !beat && !news && (!broken || f->reported_broken)) {
         return false;
     }
-    report *r = &f->outgoing;
+    report *r = f->outgoing;
     *r = (report){.worker = job->me,
                   .completed = done,
                   .background = background,
@@ -445,6 +459,10 @@ bool dmi_forward_report(dmi_job *job, dmi_worker *w)
     const atomic_int_fast64_t *tally = (const atomic_int_fast64_t *)(const void *)&port->tally;
     for (int i = 0; i < DMI_COUNT(r->tally); i++) {
         r->tally[i] = atomic_load_explicit(&tally[i], memory_order_relaxed);
+    }
+    const atomic_int_fast64_t *sent = dmi_hub_sent(&job->hub, job->me);
+    for (int i = 0; i < job->hub.endpoints; i++) {
+        sent_of(job, r)[i] = atomic_load_explicit(&sent[i], memory_order_relaxed);
     }
     const atomic_int_fast64_t *usage = (const atomic_int_fast64_t *)(const void *)port->usage;
     for (int i = 0; w->engine.usage && i < DMI_COUNT(r->usage); i++) {
@@ -487,6 +505,8 @@ void dmi_forward_stop(dmi_job *job)
         free(late);
     }
     free(f->lost);
+    free(f->incoming);
+    free(f->outgoing);
     free(f->in);
     free(f);
     job->forward = NULL;

@@ -94,14 +94,40 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
     }
 }
 
+/* "worker 0 sends 64 to worker 1, 8 to the master"; nothing where it sends nothing. sent: [endpoints]. */
+static void explain_links(dmi_session *s, const dmi_plan *plan, int64_t *sent)
+{
+    const char *before = "";
+    memset(sent, 0, (size_t)(s->workers + 1) * sizeof *sent);
+    for (int i = 0; i < plan->nstep; i++) {
+        if (plan->step[i].kind == DMI_STEP_PUSH) {
+            sent[plan->step[i].peer] += plan->step[i].bytes;
+        }
+    }
+    if (plan->bytes_sent == 0) {
+        return;
+    }
+    dmi_explain_printf(s, "  worker %d sends", plan->me);
+    for (int to = 0; to < s->workers; to++) {
+        if (sent[to] > 0) {
+            dmi_explain_printf(s, "%s %" PRId64 " to worker %d", before, sent[to], to);
+            before = ",";
+        }
+    }
+    if (sent[s->workers] > 0) {
+        dmi_explain_printf(s, "%s %" PRId64 " to the master", before, sent[s->workers]);
+    }
+    dmi_explain_printf(s, "\n");
+}
+
 dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
     char why[DMI_ON_DEVICE_WHY + 24] = "";
-    int64_t places = 0;
+    int64_t places = 0, *sent = calloc((size_t)s->workers + 1, sizeof *sent);
     const dmi_program *p = call->op == DMI_OP_program ? call->tail : NULL;
-    call_share *share = p ? calloc((size_t)p->calls + 1, sizeof *share) : NULL;
-    dm_status status = p && !share ? dmi_fail(DM_ERR_NOMEM, "no memory to explain a program") : DM_OK;
+    call_share *share = calloc((p ? (size_t)p->calls : 0) + 1, sizeof *share);
+    dm_status status = sent && share ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to explain a call");
     if (p && s->profile.on_device && !everywhere(s, call)) {
         snprintf(why, sizeof why, "some workers take no part");
     }
@@ -123,9 +149,8 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         }
         dmi_plan_describe(plan, text, sizeof text);
         dmi_explain_printf(s, "  %s\n", text);
-        if (p) {
-            add_shares(plan, share);
-        }
+        explain_links(s, plan, sent);
+        add_shares(plan, share);
         status = p && s->profile.on_device ? try_alone(s, plan, w, why, &places) : DM_OK;
         dmi_plan_release(plan);
     }
@@ -141,6 +166,7 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         print_shares(s, p, share);
     }
     free(share);
+    free(sent);
     return status;
 }
 
@@ -207,9 +233,14 @@ dm_counters dmi_counters_of(const dmi_session *s, int worker)
 {
     dmi_port *port = dmi_hub_port(&s->hub, worker);
     dmi_tally *t = &port->tally;
+    const atomic_int_fast64_t *sent = dmi_hub_sent(&s->hub, worker);
+    int64_t all = 0;
+    for (int i = 0; i <= s->workers; i++) {
+        all += atomic_load(&sent[i]);
+    }
     return (dm_counters){.commands = (int64_t)atomic_load(&port->completed),
                          .steps = atomic_load(&t->steps),
-                         .bytes_sent = atomic_load(&t->bytes_sent),
+                         .bytes_sent = all,
                          .bytes_received = atomic_load(&t->bytes_received),
                          .messages_sent = atomic_load(&t->messages_sent),
                          .messages_received = atomic_load(&t->messages_received),
@@ -217,6 +248,17 @@ dm_counters dmi_counters_of(const dmi_session *s, int worker)
                          .workspace_peak_bytes = atomic_load(&t->workspace_peak),
                          .plans_made = atomic_load(&t->plans_made),
                          .plans_reused = atomic_load(&t->plans_reused)};
+}
+
+dm_status dm_links_get(dm_session *session, int worker, int64_t *sent)
+{
+    dmi_session *s;
+    dm_status status =
+        sent ? enter_worker(session, worker, &s) : dmi_fail(DM_ERR_ARG, "links_get: sent is NULL");
+    for (int i = 0; status == DM_OK && i <= s->workers; i++) {
+        sent[i] = atomic_load(&dmi_hub_sent(&s->hub, worker)[i]);
+    }
+    return status;
 }
 
 dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)

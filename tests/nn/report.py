@@ -79,6 +79,13 @@ layers = re.findall(r"<tr><td>(\w+)<td>(\w+)<td class='n'>([\d.]+)<td class='n'>
 assert [name for name, *_ in layers] == ["d", "c", "ip", "loss"], layers
 sent = re.findall(r"<tr><td class='n'>(\d)<td class='n'>([\d.]+)", page)
 assert [w for w, _ in sent] == ["0", "1"] and all(float(m) > 0 for _, m in sent), sent
+table = re.search(r"<table class='matrix links'>(.*?)</table>", page, re.S).group(1)
+rows = [re.findall(r"<td>([\d./ ]*)", row) for row in table.split("<tr>")[2:]]
+assert [[bool(cell) for cell in row] for row in rows] == [[False, True, True], [True, False, True]], rows
+each = [float(m) for m in re.findall(r"<td class='n'>([\d.]+)</tr>", page)]  # KiB an iteration, all together
+for w, row in enumerate(rows):
+    counted, planned = (float(part) for part in row[1 - w].split(" / "))
+    assert 0 < planned <= counted and abs(counted + float(row[2]) - each[w]) < 0.16, (row, each)
 
 # --- of many classes the matrix has those that are confused most, and the others together
 MANY = 300

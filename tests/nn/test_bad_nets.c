@@ -267,6 +267,8 @@ static void test_calls(void **state)
     CHECK(dm_solver_open(session, "solver.prototxt", NULL, &solver));
     REFUSED(ARG, "dm_solver_step: solver must be there, iterations not negative", dm_solver_step(solver, -1));
     REFUSED(ARG, "dm_solver_keep: solver must be there, name be 1 to", dm_solver_keep(solver, ""));
+    REFUSED(ARG, "dm_solver_links: an argument is NULL", dm_solver_links(solver, NULL));
+    REFUSED(ARG, "dm_solver_links: an argument is NULL", dm_solver_links(NULL, &(int64_t){0}));
     CHECK(dm_solver_close(solver));
     assert_int_equal(wrong, 0);
 }

@@ -25,13 +25,32 @@ enum { MOST = 8 };
 static const char *const splits[] = {"a=batch,b=batch", "a=features,b=features", "a=features,b=batch"};
 
 typedef struct traffic {
-    int64_t sent[MOST], received[MOST];
+    int64_t sent[MOST], received[MOST], link[MOST][MOST + 1]; /* link: to the worker, or the master */
 } traffic;
+
+/* "worker 0 sends 64 to worker 1, 8 to the master": at its first number. */
+static void of_links(const char *at, int64_t link[MOST + 1])
+{
+    for (bool more = true; more;) {
+        char *end = NULL;
+        const long long bytes = strtoll(at, &end, 10);
+        assert_true(bytes > 0 && strncmp(end, " to ", 4) == 0);
+        at = end + 4;
+        const bool worker = strncmp(at, "worker ", 7) == 0;
+        assert_true(worker || strncmp(at, "the master", 10) == 0);
+        const long to = worker ? strtol(at + 7, &end, 10) : worker_count;
+        at = worker ? end : at + 10;
+        assert_in_range(to, 0, worker_count);
+        assert_true(*at == ',' || *at == '\n');
+        link[to] += bytes;
+        more = *at++ == ',';
+    }
+}
 
 /* The sums of a text of dm_explain_end, which is freed. */
 static traffic of_plans(char *text)
 {
-    traffic t = {{0}, {0}};
+    traffic t = {0};
     for (const char *line = text; line; line = strchr(line, '\n')) {
         int worker = 0;
         long long steps = 0, sent = 0, received = 0;
@@ -42,6 +61,11 @@ static traffic of_plans(char *text)
             t.sent[worker] += sent;
             t.received[worker] += received;
         }
+        int first = 0;
+        if (sscanf(line, " worker %d sends %n", &worker, &first) == 1 && first > 0) {
+            assert_in_range(worker, 0, MOST - 1);
+            of_links(line + first, t.link[worker]);
+        }
     }
     free(text);
     return t;
@@ -49,12 +73,13 @@ static traffic of_plans(char *text)
 
 static traffic so_far(void)
 {
-    traffic t = {{0}, {0}};
+    traffic t = {0};
     for (int w = 0; w < dm_workers(session); w++) {
         dm_counters c = {.size = sizeof c};
         CHECK(dm_counters_get(session, w, &c));
         t.sent[w] = c.bytes_sent;
         t.received[w] = c.bytes_received;
+        CHECK(dm_links_get(session, w, t.link[w]));
     }
     return t;
 }
@@ -69,6 +94,18 @@ static void expect_equal(const char *what, const char *split, const traffic *pla
                      what, split, w, worker_count, (long long)sent, (long long)received,
                      (long long)plans->sent[w], (long long)plans->received[w]);
         }
+        int64_t row = 0, column = 0;
+        for (int k = 0; k <= worker_count; k++) {
+            const int64_t link = after->link[w][k] - before->link[w][k];
+            row += link;
+            column += k < worker_count ? after->link[k][w] - before->link[k][w] : 0;
+            if (link != plans->link[w][k]) {
+                fail_msg("%s, %s: worker %d of %d sends %lld bytes to %d, its plans say %lld", what, split, w,
+                         worker_count, (long long)link, k, (long long)plans->link[w][k]);
+            }
+        }
+        assert_int_equal(row, sent);
+        assert_int_equal(column, received); /* the master sends nothing meanwhile */
     }
 }
 
@@ -133,6 +170,11 @@ static void test_step(void **state)
         CHECK(dm_solver_step(s, 1));
         traffic after = so_far();
         expect_equal("a recorded step", split, &plans, &before, &after);
+        int64_t links[MOST * MOST];
+        CHECK(dm_solver_links(s, links));
+        for (int w = 0; w < worker_count * worker_count; w++) {
+            assert_int_equal(links[w], plans.link[w / worker_count][w % worker_count]);
+        }
         CHECK(dm_net_explain(dm_solver_net(s), &text));
         assert_int_equal(sscanf(strstr(text, "at most "), "at most %lf KiB", &said), 1);
         free(text);
@@ -141,6 +183,31 @@ static void test_step(void **state)
         }
         assert_true(worker_count == 1 || plans.sent[1] > 0);
         CHECK(dm_solver_close(s));
+    }
+}
+
+/* A step that is not recorded has no plan of its own; before the first step it is recorded for the question. */
+static void test_links(void **state)
+{
+    int64_t links[2][MOST * MOST];
+    (void)state;
+    write_file("net.prototxt", NET);
+    for (int size = 1; size <= 2; size++) {
+        dm_solver *s = NULL;
+        char text[200];
+        snprintf(text, sizeof text,
+                 "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 9 iter_size: %d "
+                 "snapshot_after_train: false\n",
+                 size);
+        write_file("solver.prototxt", text);
+        CHECK(dm_solver_open(session, "solver.prototxt", NULL, &s));
+        for (int i = 0; i < 2; i++) {
+            const dm_status status = dm_solver_links(s, links[i]);
+            assert_int_equal(status, size == 1 ? DM_OK : DM_ERR_STATE);
+            CHECK(dm_solver_step(s, 1));
+        }
+        CHECK(dm_solver_close(s));
+        assert_memory_equal(links[0], links[1], (size_t)(worker_count * worker_count) * sizeof **links);
     }
 }
 
@@ -215,6 +282,6 @@ static void test_wire(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_step),
-                                       cmocka_unit_test(test_wire)};
+                                       cmocka_unit_test(test_links), cmocka_unit_test(test_wire)};
     return run_on_workers(tests);
 }

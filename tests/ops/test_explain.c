@@ -147,6 +147,39 @@ static dm_counters counted(dmt_case *c, int worker)
     return n;
 }
 
+/* What the worker has sent to each other one, and to the master; the sum is what it counts. */
+static void links(dmt_case *c, int worker, int64_t *sent)
+{
+    int64_t sum = 0;
+    DMT_OK(c, dm_links_get(c->session, worker, sent));
+    for (int i = 0; i <= c->workers; i++) {
+        sum += sent[i];
+    }
+    if (sum != counted(c, worker).bytes_sent || sent[worker] != 0) {
+        dmt_fail(c, "worker %d: %" PRId64 " bytes to all, %" PRId64 " to itself, %" PRId64 " counted", worker,
+                 sum, sent[worker], counted(c, worker).bytes_sent);
+    }
+}
+
+/* The same out of the text for the first call: "worker 0 sends 64 to worker 1, 8 to the master". */
+static void predicted_links(dmt_case *c, const char *text, int worker, int64_t *sent)
+{
+    char head[40];
+    snprintf(head, sizeof head, "  worker %d sends ", worker);
+    memset(sent, 0, (size_t)(c->workers + 1) * sizeof *sent);
+    const char *at = strstr(text, head), *end = at ? strchr(at, '\n') : NULL;
+    for (at = at ? at + strlen(head) : NULL; at && at < end;) {
+        int64_t bytes = 0;
+        int to = c->workers, read = 0;
+        if (sscanf(at, "%" SCNd64 " to worker %d%n", &bytes, &to, &read) != 2 &&
+            sscanf(at, "%" SCNd64 " to the master%n", &bytes, &read) != 1) {
+            dmt_fail(c, "no link in '%s'", at);
+        }
+        sent[to] += bytes;
+        at += read + 2;
+    }
+}
+
 static numbers between(const dm_counters *from, const dm_counters *to)
 {
     return (numbers){to->steps - from->steps,
@@ -177,6 +210,8 @@ static void compare(dmt_case *c, int worker, const dm_counters *from, const dm_c
 static void predict_case(dmt_case *c)
 {
     dm_counters before[DMT_WORKERS_MOST];
+    int64_t from[DMT_WORKERS_MOST][DMT_WORKERS_MOST + 1], to[DMT_WORKERS_MOST + 1],
+        want_to[DMT_WORKERS_MOST + 1];
     call k = random_call(c);
     char *text = NULL;
     DMT_OK(c, dm_explain_begin(c->session));
@@ -190,6 +225,7 @@ static void predict_case(dmt_case *c)
     }
     for (int w = 0; w < c->workers; w++) {
         before[w] = counted(c, w);
+        links(c, w, from[w]);
     }
     dmt_status_is(c, make_call(c, &k), DM_OK, k.name);
     DMT_OK(c, dm_sync(c->session));
@@ -198,6 +234,14 @@ static void predict_case(dmt_case *c)
         dm_counters after = counted(c, w);
         predicted(c, kept, 1, w, k.name, &want);
         compare(c, w, &before[w], &after, want, kept);
+        links(c, w, to);
+        predicted_links(c, kept, w, want_to);
+        for (int i = 0; i <= c->workers; i++) {
+            if (to[i] - from[w][i] != want_to[i]) {
+                dmt_fail(c, "worker %d: %" PRId64 " bytes to %d, not %" PRId64 "\n%s", w, to[i] - from[w][i], i,
+                         want_to[i], kept);
+            }
+        }
     }
 }
 
@@ -260,6 +304,32 @@ static dm_array ones(dmt_case *c, dm_dtype dtype, int ndim, const int64_t *shape
     DMT_OK(c, dm_array_create(c->session, dtype, ndim, shape, &layout, &a));
     DMT_OK(c, dm_fill(c->session, a, 1));
     return a;
+}
+
+/* What is read goes from its workers to the master. */
+static void master_case(dmt_case *c)
+{
+    const int64_t shape[] = {dmt_int(&c->random, 1, 40), dmt_int(&c->random, 1, 9)};
+    dm_array a = ones(c, DM_F32, 2, shape, true);
+    int64_t before[DMT_WORKERS_MOST][DMT_WORKERS_MOST + 1], after[DMT_WORKERS_MOST + 1], sent = 0;
+    float *host = dmt_alloc(&c->scratch, shape[0] * shape[1] * (int64_t)sizeof *host);
+    for (int w = 0; w < c->workers; w++) {
+        links(c, w, before[w]);
+    }
+    DMT_OK(c, dm_read(c->session, a, host));
+    for (int w = 0; w < c->workers; w++) {
+        links(c, w, after);
+        for (int i = 0; i < c->workers; i++) {
+            if (after[i] != before[w][i]) {
+                dmt_fail(c, "worker %d sends worker %d what is read", w, i);
+            }
+        }
+        sent += after[c->workers] - before[w][c->workers];
+    }
+    if (sent != shape[0] * shape[1] * (int64_t)sizeof *host) {
+        dmt_fail(c, "%" PRId64 " bytes to the master, of %" PRId64 " x %" PRId64, sent, shape[0], shape[1]);
+    }
+    DMT_OK(c, dm_array_destroy(c->session, a));
 }
 
 /* Products and solves count operations on real numbers, in predictions and in counters: 2mnk and m m n, and
@@ -356,6 +426,12 @@ static void test_flops(void **state)
     dmt_run(&(dmt_suite){.name = "explain_flops", .cases = 300, .fn = flops_case});
 }
 
+static void test_master(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "explain_master", .cases = 60, .fn = master_case});
+}
+
 static void test_effects(void **state)
 {
     (void)state;
@@ -365,10 +441,8 @@ static void test_effects(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_predictions),
-        cmocka_unit_test(test_reuse),
-        cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_effects),
+        cmocka_unit_test(test_predictions), cmocka_unit_test(test_reuse),   cmocka_unit_test(test_flops),
+        cmocka_unit_test(test_master),      cmocka_unit_test(test_effects),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

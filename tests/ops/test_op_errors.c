@@ -143,6 +143,8 @@ static void inside_errors(dmt_case *c)
     char *text = NULL;
     float value[30];
     REFUSED(DMT_ONE(ARG), "worker", dm_counters_get(s, -1, &counters));
+    REFUSED(DMT_ONE(ARG), "worker", dm_links_get(s, c->workers, &(int64_t){0}));
+    REFUSED(DMT_ONE(ARG), "sent", dm_links_get(s, 0, NULL));
     REFUSED(DMT_ONE(ARG), "worker", dm_counters_get(s, c->workers, &counters));
     REFUSED(DMT_ONE(ARG), "out", dm_counters_get(s, 0, NULL));
     REFUSED(DMT_ONE(ARG), NULL, dm_counters_get(s, 0, &no_counters));

@@ -406,9 +406,12 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
     }
     if (x->part && !atomic_load(&w->inst->failed)) {
         for (int i = 0; i < x->pushes + x->arrivals; i++) {
-            atomic_int_fast64_t *bytes =
-                i < x->pushes ? &e->port->tally.bytes_sent : &e->port->tally.bytes_received;
-            atomic_fetch_add_explicit(bytes, x->part[i].width * x->part[i].height, memory_order_relaxed);
+            const int64_t bytes = x->part[i].width * x->part[i].height;
+            if (i < x->pushes) {
+                dmi_count_sent(e, x->part[i].peer, bytes);
+            } else {
+                atomic_fetch_add_explicit(&e->port->tally.bytes_received, bytes, memory_order_relaxed);
+            }
         }
     }
     atomic_fetch_add_explicit(&e->port->tally.messages_sent, x->pushes, memory_order_relaxed);

@@ -49,7 +49,7 @@ static bool send_direct(dmi_engine *e, dmi_queued_step *w)
         void *to = target(e, peer, slot);
         status = to ? dmi_gpu_push_payload(e, w, to, &notified)
                     : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
-        atomic_fetch_add_explicit(&e->port->tally.bytes_sent, w->step->bytes, memory_order_relaxed);
+        dmi_count_sent(e, w->step->peer, w->step->bytes);
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_time_end(e, lane, w);
