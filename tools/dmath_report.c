@@ -342,7 +342,9 @@ static dm_status put_answers(FILE *to, const answer *a, int64_t count, int64_t c
     free(of);
     free(row);
     free(counts);
-    return well ? DM_OK : dm_error_set(DM_ERR_NOMEM, "no memory");
+    return well ? DM_OK
+                : dm_error_no_memory("the counts of a confusion matrix",
+                                     (size_t)(2 * classes + most * most) * sizeof *counts);
 }
 
 static dm_status put_confusion(FILE *to, dm_net *net)

@@ -76,8 +76,8 @@ static bool lives(const dmi_job *last, int worker)
     return dmi_process_lives(last->pid_of[worker], last->start_of[worker]);
 }
 
-/* Until all that live have answered. */
-static dm_status gather_ranks(const dmi_job *last, int number, bool *here)
+/* Until all that live have answered, at most for limit_s (0: for ever). */
+static dm_status gather_ranks(const dmi_job *last, double limit_s, int number, bool *here)
 {
     int64_t begin = dmi_now_ns();
     for (int w = 0; w < last->workers; w++) {
@@ -97,11 +97,11 @@ static dm_status gather_ranks(const dmi_job *last, int number, bool *here)
         if (missing < 0) {
             return DM_OK;
         }
-        if (last->config.meet_s > 0 && (double)(dmi_now_ns() - begin) > last->config.meet_s * 1e9) {
+        if (limit_s > 0 && (double)(dmi_now_ns() - begin) > limit_s * 1e9) {
             return dmi_fail(DM_ERR_TIMEOUT,
                             "worker %d (process %d) of the session that has ended does not come within %.3g s "
                             "(option meet_s): a step of it may still run there. Try again later",
-                            missing, last->pid_of[missing], last->config.meet_s);
+                            missing, last->pid_of[missing], limit_s);
         }
         pause_ms(2);
     }
@@ -132,7 +132,7 @@ static void make_comm(const dmi_job *last, const int *message, int count, MPI_Co
     DMI_MPI(MPI_Group_free(&all));
 }
 
-dm_status dmi_again_begin(dmi_job *last, MPI_Comm *out)
+dm_status dmi_again_begin(dmi_job *last, double limit_s, MPI_Comm *out)
 {
     static int calls;
     int number = ++calls, count = 0;
@@ -140,7 +140,7 @@ dm_status dmi_again_begin(dmi_job *last, MPI_Comm *out)
     int *message = calloc((size_t)last->ranks + HEAD, sizeof *message);
     dm_status status =
         here && message ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a list of %d ranks", last->ranks);
-    status = status == DM_OK ? gather_ranks(last, number, here) : status;
+    status = status == DM_OK ? gather_ranks(last, limit_s, number, here) : status;
     if (status == DM_OK) {
         count = choose_ranks(last, number, here, message);
         if (count == 1) {

@@ -134,12 +134,9 @@ static dm_status try_device(dmi_job *job, dmi_engine *e)
         int mine = 0, stuck = 0;
         status = e->gpu ? try_all(job, &t) : DM_OK;
         mine = t.stuck;
-        status = dmi_job_agree(job, status);
         DMI_MPI(MPI_Allreduce(&mine, &stuck, 1, MPI_INT, MPI_MAX, job->ctl));
+        status = dmi_job_agree(job, stuck && !mine ? DM_OK : status); /* DM_ERR_TIMEOUT, if there is one */
         t.stuck = stuck; /* of the others' messages some may still be in flight to here */
-        status = stuck && status != DM_ERR_TIMEOUT
-                     ? dmi_fail(DM_ERR_TIMEOUT, "a message between GPUs has not come")
-                     : status;
     }
     if (allocation.base && !t.stuck) {
         (void)!dmi_pool_free(e->config.pool, &allocation, &now);

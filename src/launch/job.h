@@ -95,8 +95,9 @@ void dmi_heartbeat_died(dmi_job *job, int worker);
 /* --- again.c: a session after one that a death has ended (option on_death) */
 /* Collective, behind the probe: sets job->outlives, or says why a death would end more than the session. */
 DM_CHECKED dm_status dmi_job_outlives(dmi_job *job);
-/* Rank 0: a communicator of the ranks that are left of a job, in their order. */
-DM_CHECKED dm_status dmi_again_begin(dmi_job *last, MPI_Comm *out);
+/* Rank 0: a communicator of the ranks that are left of a job, in their order. DM_ERR_TIMEOUT: one that lives has
+ * not come within limit_s (0: no limit). */
+DM_CHECKED dm_status dmi_again_begin(dmi_job *last, double limit_s, MPI_Comm *out);
 /* Any other rank: waits until rank 0 begins that session. The process ends with rank 0's. */
 MPI_Comm dmi_again_wait(dmi_job *last);
 /* --- probe.c */

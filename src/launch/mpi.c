@@ -407,7 +407,7 @@ static dm_status launch_again(const dmi_config *config, dm_status loaded, dmi_se
 {
     MPI_Comm comm = MPI_COMM_NULL;
     bool worker = false;
-    dm_status status = loaded == DM_OK ? dmi_again_begin(ended, &comm) : loaded;
+    dm_status status = loaded == DM_OK ? dmi_again_begin(ended, config->meet_s, &comm) : loaded;
     if (status != DM_OK) { /* they still wait, and this may be tried again */
         return status;
     }
@@ -443,6 +443,9 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     dmi_file_limit_leave(&held);
     if (code != MPI_SUCCESS || provided < MPI_THREAD_FUNNELED) {
+        if (code == MPI_SUCCESS) {
+            finalize_mpi();
+        }
         return dmi_fail(DM_ERR_TRANSPORT, "MPI could not be initialised with thread support");
     }
     DMI_MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));

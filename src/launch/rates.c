@@ -30,25 +30,25 @@ static void agree(dmi_job *job, bool worker, const dmi_rates *mine)
 /* Measures the link to the next worker, if it has direct access; all workers at once. */
 static dm_status link_rate(dmi_job *job, dmi_engine *e, const dmi_allocation *allocation, double *rate)
 {
-    int n = job->workers, next = (job->me + 1) % n;
-    int64_t mine[2] = {allocation->slab, allocation->offset}, *at = calloc(2 * ((size_t)n + 1), sizeof *at);
-    dm_status status =
-        dmi_job_agree(job, at ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to measure links with"));
-    if (status == DM_OK) {
-        DMI_MPI(MPI_Allgather(mine, 2, MPI_INT64_T, at, 2, MPI_INT64_T, job->ctl));
-        const int64_t *place = &at[2 * job->rank_of[next]];
-        bool near = e->gpu && n > 1 && job->far_of[next] == job->far_of[job->me];
-        char *base = near ? job->device->map(e, next, (int)place[0]) : NULL;
-        double seconds = 0;
-        for (int times = 1; times <= 4; times += 3) { /* the first makes the mapping */
-            DMI_MPI(MPI_Barrier(job->ctl));
-            status = base && status == DM_OK
-                         ? job->device->carry(e, base + place[1], allocation->base, LINK_BYTES, times, &seconds)
-                         : status;
-        }
-        *rate = base ? 4 * (double)LINK_BYTES / seconds : 0;
+    enum { TAG_PLACE = 4 };
+    int n = job->workers, next = (job->me + 1) % n, before = (job->me + n - 1) % n;
+    int64_t mine[2] = {allocation->slab, allocation->offset}, place[2] = {0};
+    dm_status status = DM_OK;
+    char *base = NULL;
+    double seconds = 0;
+    if (e->gpu) { /* its memory, to the one that writes there */
+        DMI_MPI(MPI_Sendrecv(mine, 2, MPI_INT64_T, job->rank_of[before], TAG_PLACE, place, 2, MPI_INT64_T,
+                             job->rank_of[next], TAG_PLACE, job->ctl, MPI_STATUS_IGNORE));
+        bool near = n > 1 && job->far_of[next] == job->far_of[job->me];
+        base = near ? job->device->map(e, next, (int)place[0]) : NULL;
     }
-    free(at);
+    for (int times = 1; times <= 4; times += 3) { /* the first makes the mapping */
+        DMI_MPI(MPI_Barrier(job->ctl));
+        status = base && status == DM_OK
+                     ? job->device->carry(e, base + place[1], allocation->base, LINK_BYTES, times, &seconds)
+                     : status;
+    }
+    *rate = base ? 4 * (double)LINK_BYTES / seconds : 0;
     return dmi_job_agree(job, status);
 }
 

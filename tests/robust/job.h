@@ -42,5 +42,7 @@ void stop_full_ring(void);
 /* The environment of one rank plants a fault. Whatever happens, nobody hangs, values are right or poisoned. */
 void fault(void);
 void idle(void);
+/* Workers of another host, to which a damaged message of commands comes. */
+void damaged(void);
 
 #endif

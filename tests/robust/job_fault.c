@@ -37,6 +37,22 @@ void fault(void)
     OK(dm_finalize(s, NULL));
 }
 
+void damaged(void)
+{
+    dm_session *s = start("pretend_hosts=2,log=error");
+    dm_array a = matrix(s, dm_layout_rows(s), 1);
+    dm_status status = DM_OK;
+    for (int turn = 0; turn < 1000 && status == DM_OK; turn++) {
+        OK(dm_fill(s, a, turn));
+        status = value_is(s, a, turn);
+    }
+    const char *text = dm_error_message();
+    CHECK(status == DM_ERR_TRANSPORT && strstr(text, "worker 2 (") && strstr(text, "a message was damaged") &&
+          strstr(text, "The session has failed; call dm_finalize"));
+    CHECK(dm_fill(s, a, 1) == DM_ERR_TRANSPORT && dm_sync(s) == DM_ERR_TRANSPORT);
+    CHECK(dm_finalize(s, NULL) == DM_ERR_TRANSPORT && strstr(dm_error_message(), "the other ranks do not return"));
+}
+
 static double cpu_seconds(int rank)
 {
     char path[64], line[1024];

@@ -151,6 +151,7 @@ static const struct {
     {"alone", alone, NULL, NULL},
     {"fault", fault, NULL, NULL},
     {"idle", idle, NULL, NULL},
+    {"damaged", damaged, NULL, NULL},
     {"version", versions, NULL, NULL},
     {"direct_hosts", direct_hosts, NULL, NULL},
     {"replicas", NULL, replicas, "device=cpu"},

@@ -3,12 +3,14 @@ add_executable(job_main robust/job_main.c robust/job_common.c robust/job_stop.c 
 add_executable(init_comm_main robust/init_comm_main.c)
 add_executable(kill_main robust/kill_main.c robust/job_common.c)
 add_executable(survive_main robust/survive_main.c robust/job_common.c)
-foreach(program job_main init_comm_main kill_main survive_main)
+add_executable(wrong_main robust/job_main.c robust/job_common.c robust/job_stop.c robust/job_fault.c robust/wrong_mpi.c)
+foreach(program job_main init_comm_main kill_main survive_main wrong_main)
   target_compile_definitions(${program} PRIVATE _GNU_SOURCE)
   target_link_libraries(${program} PRIVATE dmath MPI::MPI_C Threads::Threads)
 endforeach()
 
-# robust_job(name expect command...): in it JOB=what stands for job_main with its arguments and N=n for as many ranks.
+# robust_job(name expect command...): in it JOB=what stands for job_main with its arguments, WRONG=what for those of the same
+# program with calls that go wrong (wrong_mpi.c), and N=n for as many ranks.
 function(robust_job name expect)
   if(DMATH_SANITIZE MATCHES "thread")
     return()
@@ -18,6 +20,8 @@ function(robust_job name expect)
   foreach(word IN LISTS ARGN)
     if(word MATCHES "^JOB=(.*)$")
       list(APPEND command $<TARGET_FILE:job_main> ${CMAKE_MATCH_1} ${folder})
+    elseif(word MATCHES "^WRONG=(.*)$")
+      list(APPEND command $<TARGET_FILE:wrong_main> ${CMAKE_MATCH_1} ${folder})
     elseif(word MATCHES "^N=(.*)$")
       list(APPEND command ${MPIEXEC_NUMPROC_FLAG} ${CMAKE_MATCH_1})
     else()
@@ -205,6 +209,8 @@ if(DMATH_HAVE_CHECKPOINTS)
   endforeach()
   robust_job(survive_once right ${run} --enable-recovery ${own_signals} N=5 $<TARGET_FILE:survive_main>
              ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_once 1 once)
+  robust_job(survive_late right ${run} --enable-recovery ${own_signals} N=4 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_late 1 late)
   robust_job(survive_not "status:1:start it with mpirun --enable-recovery" ${run} N=3 $<TARGET_FILE:survive_main>
              ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_not 1)
   robust_job(survive_hosts "status:0:workers of one host with direct transport" ${run} --enable-recovery N=4 -x DMATH_PRETEND_HOSTS=2
@@ -250,6 +256,36 @@ foreach(options transport=auto transport=mpi pretend_hosts=2)
       set_property(TEST robust_${name} APPEND PROPERTY ENVIRONMENT DMATH_TEST_OPTIONS=log=error,${options})
     endif()
   endforeach()
+endforeach()
+
+# ---- MPI, and memory of other processes, that do wrong in one rank or in all (wrong_mpi.c) ----
+robust_job(wrong_threads "status:1:MPI could not be initialised with thread support" ${run} -x DMATH_TEST_WRONG=threads N=2 WRONG=twice)
+robust_job(wrong_probe "status:1:rank [02] .*a message from endpoint 0 to endpoint [12] came out wrong" ${run} N=1 WRONG=twice : N=1
+           -x DMATH_TEST_WRONG=probe WRONG=twice : N=1 WRONG=twice)
+robust_job(wrong_frames right ${run} N=1 -x DMATH_TEST_WRONG=frames WRONG=damaged : N=3 WRONG=damaged)
+set(last N=2 WRONG=twice : N=1 -x DMATH_TEST_WRONG=open)
+robust_job(wrong_hub "status:0:rank 2 .*: cannot map control memory of process .*: Permission denied: all ranks talk through messages"
+           ${run} ${last}:dmath-hub WRONG=twice)
+robust_job(wrong_hub_direct "status:1:rank 2 .*: cannot map control memory of process .*: Permission denied)" ${run} ${last}:dmath-hub
+           WRONG=twice)
+robust_job(wrong_slabs right ${run} ${last}:dmath-slab WRONG=twice)
+robust_job(wrong_slabs_direct "status:1:transport=direct, but endpoints [0-2] and [0-2] cannot write each other's memory" ${run}
+           ${last}:dmath-slab WRONG=twice)
+if(NOT DMATH_HAVE_CUDA)
+  robust_job(wrong_lost "status:1:a message between GPUs has not come in 3 s: set transport=staged" ${run} N=2 WRONG=twice : N=1
+             -x DMATH_TEST_WRONG=lost WRONG=twice : N=1 WRONG=twice)
+  robust_job(wrong_gpus "status:1:transport=direct, but GPUs of one host cannot reach each other's memory" ${run}
+             ${last}:dmath-emulated-gpu WRONG=twice)
+endif()
+foreach(way probe:DMATH_TRANSPORT=mpi slabs_direct:DMATH_TRANSPORT=direct hub_direct:DMATH_TRANSPORT=direct
+            lost:DMATH_PRETEND_HOSTS=2 lost:DMATH_MEET_S=3 lost:DMATH_DEVICE=emulated lost:DMATH_EMULATED_GPUS=3 gpus:DMATH_TRANSPORT=direct gpus:DMATH_DEVICE=emulated
+            gpus:DMATH_EMULATED_GPUS=2)
+  string(REPLACE ":" ";" way ${way})
+  list(GET way 0 name)
+  list(GET way 1 setting)
+  if(TEST robust_wrong_${name})
+    set_property(TEST robust_wrong_${name} APPEND PROPERTY ENVIRONMENT ${setting})
+  endif()
 endforeach()
 
 # ---- an allocation fails in one rank: when they meet, when they map each other's memory, when it runs ----

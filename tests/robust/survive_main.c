@@ -1,4 +1,4 @@
-/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once | between]. A thread
+/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once | between | late]. A thread
  * of rank 0 kills one worker after the other, at random moments. Each death must end the session with a line
  * that names the worker, and nothing else: the next session has the workers that are left, its checkpoint is
  * whole, and its results are right. Prints "right", and the number of deaths, when one worker is left and has
@@ -221,6 +221,17 @@ int main(int argc, char **argv)
         CHECK(kill(pid_of(rank[1]), SIGKILL) == 0);
         usleep((useconds_t)(rand_r(&seed) % 2000));
         live_through(options, left - 2, rank[2], &step, &seed);
+        printf("right\n");
+        return 0;
+    }
+    if (argc > 3 && strcmp(argv[3], "late") == 0) { /* another one stands still, and is waited for as long as meet_s says */
+        const char *soon = "on_death=session,log=error,meet_s=1";
+        live_through(options, left, rank[0], &step, &seed);
+        CHECK(kill(pid_of(rank[1]), SIGSTOP) == 0);
+        refused(soon, DM_ERR_TIMEOUT, "worker 1 (process ", "does not come within 1 s (option meet_s)");
+        CHECK(strstr(dm_error_message(), "Try again later"));
+        CHECK(kill(pid_of(rank[1]), SIGCONT) == 0);
+        live_through(options, left - 1, rank[2], &step, &seed);
         printf("right\n");
         return 0;
     }
