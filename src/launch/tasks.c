@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 3 }; /* names of each side in the message */
+enum { SHOWN = 3 /* names of each side in the message */, TEXT = 256 };
 
 typedef struct names {
     char *text; /* each name with a 0 behind it */
@@ -27,38 +27,36 @@ static bool has_name(const names *n, const char *name)
     return at != NULL;
 }
 
-/* "; only rank 2 has a, b and 5 more", or nothing. */
-static int say_missing(int rank, const names *here, const names *there, char *out, size_t room)
+/* "; only rank 2 has a, b and 5 more", or nothing. A name has at most 63 characters, so there is room. */
+static int say_missing(int rank, const names *here, const names *there, char out[TEXT])
 {
     int found = 0, n = 0;
     out[0] = 0;
     for (const char *at = NULL; (at = next_name(here, at));) {
-        if (!has_name(there, at) && found++ < SHOWN && n >= 0 && (size_t)n < room) {
-            n += found == 1 ? snprintf(out, room, "; only rank %d has %s", rank, at)
-                            : snprintf(out + n, room - (size_t)n, ", %s", at);
+        if (!has_name(there, at) && found++ < SHOWN) {
+            n += found == 1 ? snprintf(out, TEXT, "; only rank %d has %s", rank, at)
+                            : snprintf(out + n, (size_t)(TEXT - n), ", %s", at);
         }
     }
-    if (found > SHOWN && n >= 0 && (size_t)n < room) {
-        snprintf(out + n, room - (size_t)n, " and %d more", found - SHOWN);
+    if (found > SHOWN) {
+        snprintf(out + n, (size_t)(TEXT - n), " and %d more", found - SHOWN);
     }
     return found;
 }
 
 static dm_status tell(int rank, const char *host, const names *theirs, const char *host0, const names *mine)
 {
-    char more[2][256];
-    int found = say_missing(0, mine, theirs, more[0], sizeof more[0]);
-    found += say_missing(rank, theirs, mine, more[1], sizeof more[1]);
-    if (found == 0) {
+    char more[2][TEXT];
+    int found = say_missing(0, mine, theirs, more[0]);
+    found += say_missing(rank, theirs, mine, more[1]);
+    if (found == 0) { /* the same names, then: at some place they differ */
         int number = 1;
         const char *a = next_name(mine, NULL), *b = next_name(theirs, NULL);
-        while (a && b && strcmp(a, b) == 0) {
+        for (; strcmp(a, b) == 0; number++) {
             a = next_name(mine, a);
             b = next_name(theirs, b);
-            number++;
         }
-        snprintf(more[0], sizeof more[0], " in another order: number %d is %s there and %s on rank 0", number,
-                 b ? b : "none", a ? a : "none");
+        snprintf(more[0], TEXT, " in another order: number %d is %s there and %s on rank 0", number, b, a);
     }
     return dmi_fail(
         DM_ERR_VERSION,

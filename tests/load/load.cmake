@@ -1,10 +1,11 @@
 # Operations of a user's in a shared object, in the three forms of launch, and ranks that lack them.
-foreach(name load_ops load_twice)
+foreach(name load_ops load_twice load_many)
   add_library(${name} MODULE load/ops.c)
   set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET default)
   target_link_libraries(${name} PRIVATE dmath)
 endforeach()
 target_compile_definitions(load_twice PRIVATE TWICE)
+target_compile_definitions(load_many PRIVATE MANY)
 add_executable(load_main load/main.c)
 target_link_libraries(load_main PRIVATE dmath)
 set(load DMATH_LOAD=$<TARGET_FILE:load_ops>)
@@ -26,4 +27,12 @@ if(TEST load_ranks)
   dmath_mpi_add(load_differ 3 ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:load_main> - ERR_VERSION
                 "only rank 2 has load_count_up, load_nothing" : ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:dmath-worker>
                 : ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:dmath-worker> --load $<TARGET_FILE:load_ops>)
+  dmath_mpi_add(load_differ_many 3 ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:load_main> - ERR_VERSION
+                "only rank 2 has load_a, load_b, load_c and 2 more" : ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:dmath-worker>
+                : ${MPIEXEC_NUMPROC_FLAG} 1 $<TARGET_FILE:dmath-worker> --load $<TARGET_FILE:load_many>)
+  set(one $<TARGET_FILE:load_ops>)
+  set(other $<TARGET_FILE:load_many>)
+  dmath_mpi_add(load_order 2 ${MPIEXEC_NUMPROC_FLAG} 1 -x DMATH_LOAD=${one}:${other} $<TARGET_FILE:load_main> - ERR_VERSION
+                "in another order: number 1 is load_a there and load_count_up on rank 0" : ${MPIEXEC_NUMPROC_FLAG} 1
+                -x DMATH_LOAD=${other}:${one} $<TARGET_FILE:dmath-worker>)
 endif()

@@ -1,4 +1,5 @@
-/* A shared object of a user's: functions for dm_apply. With TWICE it registers a name twice. */
+/* A shared object of a user's: functions for dm_apply. With TWICE it registers a name twice; with MANY five
+ * others. */
 #include <dmath/dmath.h>
 
 void dmath_ops(void);
@@ -22,8 +23,15 @@ static int nothing(const dm_task *task)
 
 void dmath_ops(void)
 {
+#ifdef MANY
+    static const char *const names[] = {"load_a", "load_b", "load_c", "load_d", "load_e"};
+    for (int i = 0; i < 5; i++) {
+        (void)!dm_register(names[i], i % 2 ? nothing : count_up);
+    }
+#else
     (void)!dm_register("load_count_up", count_up);
     (void)!dm_register("load_nothing", nothing);
+#endif
 #ifdef TWICE
     (void)!dm_register("load_nothing", nothing);
 #endif

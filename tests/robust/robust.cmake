@@ -348,6 +348,14 @@ foreach(test IN LISTS beside tests)
   endif()
 endforeach()
 
+# ---- every public call of a session ----
+add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/robust/session_calls.h
+                   COMMAND ${CMAKE_COMMAND} -DIN=${DMATH_GENERATED}/api_calls.c -DOUT=${CMAKE_CURRENT_BINARY_DIR}/robust/session_calls.h
+                           -P ${CMAKE_CURRENT_SOURCE_DIR}/robust/session_calls.cmake
+                   DEPENDS ${DMATH_GENERATED}/api_calls.c ${CMAKE_CURRENT_SOURCE_DIR}/robust/session_calls.cmake VERBATIM)
+target_sources(test_session_calls PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/robust/session_calls.h)
+target_include_directories(test_session_calls PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/robust)
+
 # These measure time.
 set_tests_properties(test_queueing test_channels test_watchdog test_idle test_overlap test_silence PROPERTIES RUN_SERIAL ON)
 
