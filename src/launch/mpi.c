@@ -14,6 +14,7 @@
 static dmi_job *ended;
 /* A rank of this launch has died. MPI_Finalize, in which Open MPI waits for all of them, then returns or does not. */
 static bool missing_rank;
+static bool alone; /* it has one rank, which was found out by MPI */
 static bool over; /* this launch's last session has ended, without MPI_Finalize */
 
 /* Nobody waits for this rank any more. */
@@ -422,6 +423,9 @@ static dm_status launch_again(const dmi_config *config, dm_status loaded, dmi_se
 dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out)
 {
     int flag = 0, provided = 0, ranks = 0;
+    if (alone) {
+        return loaded == DM_OK ? dmi_launch_threads(config, dmi_thread_workers(config), out) : loaded;
+    }
     MPI_Finalized(&flag);
     if (flag || over) {
         return dmi_fail(DM_ERR_STATE, "%sthe worker processes of this launch have left with the earlier session",
@@ -451,7 +455,8 @@ dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session
     DMI_MPI(MPI_Comm_size(MPI_COMM_WORLD, &ranks));
     if (ranks == 1) { /* a launcher that did not say how many there are */
         finalize_mpi();
-        return loaded == DM_OK ? dmi_launch_threads(config, dmi_thread_workers(config), out) : loaded;
+        alone = true;
+        return dmi_launch_mpi(config, loaded, out);
     }
     bool worker = false;
     dm_status status = run(MPI_COMM_WORLD, config, loaded, true, out, &worker);

@@ -42,7 +42,9 @@ void stop_full_ring(void);
 /* The environment of one rank plants a fault. Whatever happens, nobody hangs, values are right or poisoned. */
 void fault(void);
 void idle(void);
-/* Workers of another host, to which a damaged message of commands comes. */
-void damaged(void);
+/* A damaged message comes, of commands or with a payload. */
+void damaged(const char *options);
+/* Too much memory, and too many pieces of it. */
+void slabs(void);
 
 #endif

@@ -3,6 +3,7 @@
  * "right" at the end of a run that went as it must. */
 #include "job.h"
 
+#include <dmath/feed.h>
 #include <mpi.h>
 #include <signal.h>
 #include <string.h>
@@ -84,6 +85,31 @@ static void alone(void)
     OK(dm_finalize(s, NULL));
 }
 
+/* A launcher that does not say how many ranks there are, so that MPI is asked: there is one. */
+static void asked(void)
+{
+    for (int i = 0; i < 2; i++) {
+        int flag = 0;
+        dm_session *s = start("");
+        MPI_Finalized(&flag);
+        CHECK(flag);
+        dm_array a = matrix(s, dm_layout_rows(s), 1);
+        OK(value_is(s, a, 1));
+        OK(dm_array_destroy(s, a));
+        OK(dm_finalize(s, NULL));
+    }
+}
+
+/* A feed is memory that the program shares with its workers. */
+static void feed_hosts(void)
+{
+    dm_session *s = start("pretend_hosts=2");
+    dm_feed *feed = NULL;
+    CHECK(dm_feed_create(s, DM_F64, 1, (int64_t[]){4}, 2, &feed) == DM_ERR_UNSUPPORTED && !feed);
+    CHECK(strstr(dm_error_message(), "feed_create: workers are on other hosts than the program"));
+    OK(dm_finalize(s, NULL));
+}
+
 static void versions(void)
 {
     refused("", DM_ERR_VERSION, "rank 2", "0.1.0");
@@ -151,7 +177,11 @@ static const struct {
     {"alone", alone, NULL, NULL},
     {"fault", fault, NULL, NULL},
     {"idle", idle, NULL, NULL},
-    {"damaged", damaged, NULL, NULL},
+    {"damaged_hosts", NULL, damaged, "pretend_hosts=2,log=error"},
+    {"damaged_payload", NULL, damaged, "device=cpu,transport=mpi,log=error"},
+    {"slabs", slabs, NULL, NULL},
+    {"asked", asked, NULL, NULL},
+    {"feed_hosts", feed_hosts, NULL, NULL},
     {"version", versions, NULL, NULL},
     {"direct_hosts", direct_hosts, NULL, NULL},
     {"replicas", NULL, replicas, "device=cpu"},

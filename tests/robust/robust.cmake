@@ -76,6 +76,12 @@ robust_job(twice_worker right ${run} N=1 JOB=twice : N=2 $<TARGET_FILE:dmath-wor
 robust_job(own_mpi right ${run} N=3 JOB=own_mpi)
 robust_job(one_rank right ${run} N=1 JOB=alone)
 robust_job(no_launcher right JOB=alone)
+robust_job(srun_one_task right env PMIX_RANK=0 SLURM_STEP_NUM_TASKS=1 JOB=alone)
+robust_job(srun_one_of_job right env PMI_RANK=0 SLURM_NTASKS=1 JOB=alone)
+robust_job(asked right env PMI_RANK=0 JOB=asked)
+robust_job(feed_hosts right ${run} N=4 JOB=feed_hosts)
+robust_job(slabs right ${run} N=2 JOB=slabs)
+robust_job(trace_nowhere "status:1:rank 0 .*no-such-folder/trace" ${run} N=2 -x DMATH_TRACE=no-such-folder/trace JOB=twice)
 robust_job(worker_alone "status:2:start it beside a master" $<TARGET_FILE:dmath-worker>)
 robust_job(worker_alone_launched "status:2:start it beside a master" ${run} N=1 $<TARGET_FILE:dmath-worker>)
 robust_job(version right ${run} N=2 JOB=version : N=1 -x DMATH_FAULT=version JOB=version : N=1 JOB=version)
@@ -86,6 +92,20 @@ robust_job(pool_own "status:1:pool_own=1, but the workers are ranks" ${run} N=3 
 if(NOT DMATH_HAVE_CUDA)
   robust_job(few_gpus "status:1:3 workers, but 2 GPUs on this host: start fewer, or set share_gpu=1" ${run} N=4 -x DMATH_DEVICE=emulated
              -x DMATH_EMULATED_GPUS=2 -x DMATH_SHARE_GPU=0 JOB=twice)
+endif()
+# A program that runs on its devices alone, asked for where it cannot.
+if(NOT DMATH_HAVE_CUDA)
+  foreach(way DMATH_WORKERS=3:workers DMATH_CAPTURE=1:capture=1 DMATH_TRANSPORT=staged:some)
+    string(REPLACE ":" ";" way ${way})
+    list(GET way 0 setting)
+    list(GET way 1 word)
+    string(REGEX REPLACE "=.*" "" name ${word})
+    robust_job(program_device_${name} "status:0:program_device=on, but ${word} .*: programs run as without it" JOB=alone)
+    if(TEST robust_program_device_${name})
+      set_property(TEST robust_program_device_${name} APPEND PROPERTY ENVIRONMENT ${setting} DMATH_PROGRAM_DEVICE=on
+                   DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1)
+    endif()
+  endforeach()
 endif()
 robust_job(bad_rank ends ${run} N=1 JOB=twice : N=1 -x DMATH_RING=nonsense JOB=twice : N=1 JOB=twice)
 # A rank whose N-th allocation fails while ranks meet: all of them are told why, or it goes without.
@@ -211,6 +231,10 @@ if(DMATH_HAVE_CHECKPOINTS)
              ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_once 1 once)
   robust_job(survive_late right ${run} --enable-recovery ${own_signals} N=4 $<TARGET_FILE:survive_main>
              ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_late 1 late)
+  robust_job(survive_refused right ${run} --enable-recovery ${own_signals} N=4 $<TARGET_FILE:survive_main>
+             ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_refused 1 refused)
+  robust_job(survive_blind "status:0:option liveness is 0, so nobody notices deaths" ${run} --enable-recovery N=3 -x DMATH_LIVENESS=0
+             $<TARGET_FILE:survive_main> ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_blind 1)
   robust_job(survive_not "status:1:start it with mpirun --enable-recovery" ${run} N=3 $<TARGET_FILE:survive_main>
              ${CMAKE_CURRENT_BINARY_DIR}/run/robust_survive_not 1)
   robust_job(survive_hosts "status:0:workers of one host with direct transport" ${run} --enable-recovery N=4 -x DMATH_PRETEND_HOSTS=2
@@ -262,7 +286,11 @@ endforeach()
 robust_job(wrong_threads "status:1:MPI could not be initialised with thread support" ${run} -x DMATH_TEST_WRONG=threads N=2 WRONG=twice)
 robust_job(wrong_probe "status:1:rank [02] .*a message from endpoint 0 to endpoint [12] came out wrong" ${run} N=1 WRONG=twice : N=1
            -x DMATH_TEST_WRONG=probe WRONG=twice : N=1 WRONG=twice)
-robust_job(wrong_frames right ${run} N=1 -x DMATH_TEST_WRONG=frames WRONG=damaged : N=3 WRONG=damaged)
+robust_job(wrong_frames right ${run} N=1 -x DMATH_TEST_WRONG=frames WRONG=damaged_hosts : N=3 WRONG=damaged_hosts)
+robust_job(wrong_payload right ${run} N=1 WRONG=damaged_payload : N=1
+           -x DMATH_TEST_WRONG=payload WRONG=damaged_payload : N=1 WRONG=damaged_payload)
+robust_job(wrong_report "status:0:a report from rank 3 is damaged and left out" ${run} N=3 WRONG=twice : N=1
+           -x DMATH_TEST_WRONG=report WRONG=twice)
 set(last N=2 WRONG=twice : N=1 -x DMATH_TEST_WRONG=open)
 robust_job(wrong_hub "status:0:rank 2 .*: cannot map control memory of process .*: Permission denied: all ranks talk through messages"
            ${run} ${last}:dmath-hub WRONG=twice)
@@ -277,7 +305,7 @@ if(NOT DMATH_HAVE_CUDA)
   robust_job(wrong_gpus "status:1:transport=direct, but GPUs of one host cannot reach each other's memory" ${run}
              ${last}:dmath-emulated-gpu WRONG=twice)
 endif()
-foreach(way probe:DMATH_TRANSPORT=mpi slabs_direct:DMATH_TRANSPORT=direct hub_direct:DMATH_TRANSPORT=direct
+foreach(way probe:DMATH_TRANSPORT=mpi report:DMATH_PRETEND_HOSTS=2 slabs_direct:DMATH_TRANSPORT=direct hub_direct:DMATH_TRANSPORT=direct
             lost:DMATH_PRETEND_HOSTS=2 lost:DMATH_MEET_S=3 lost:DMATH_DEVICE=emulated lost:DMATH_EMULATED_GPUS=3 gpus:DMATH_TRANSPORT=direct gpus:DMATH_DEVICE=emulated
             gpus:DMATH_EMULATED_GPUS=2)
   string(REPLACE ":" ";" way ${way})

@@ -1,8 +1,8 @@
-/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once | between | late]. A thread
- * of rank 0 kills one worker after the other, at random moments. Each death must end the session with a line
- * that names the worker, and nothing else: the next session has the workers that are left, its checkpoint is
- * whole, and its results are right. Prints "right", and the number of deaths, when one worker is left and has
- * been killed too.
+/* A job whose program outlives its workers: survive_main <folder> <seed> [own_mpi | once | between | late |
+ * refused]. A thread of rank 0 kills one worker after the other, at random moments. Each death must end the
+ * session with a line that names the worker, and nothing else: the next session has the workers that are left,
+ * its checkpoint is whole, and its results are right. Prints "right", and the number of deaths, when one worker
+ * is left and has been killed too.
  */
 #include "job.h"
 
@@ -232,6 +232,16 @@ int main(int argc, char **argv)
         CHECK(strstr(dm_error_message(), "Try again later"));
         CHECK(kill(pid_of(rank[1]), SIGCONT) == 0);
         live_through(options, left - 1, rank[2], &step, &seed);
+        printf("right\n");
+        return 0;
+    }
+    if (argc > 3 &&
+        strcmp(argv[3], "refused") == 0) { /* the next session cannot be: then there is no other one */
+        live_through(options, left, rank[0], &step, &seed);
+        refused("on_death=session,log=error,nonsense=1", DM_ERR_CONFIG, "nonsense", "unknown");
+        refused("on_death=session,log=error,transport=cuda_mpi", DM_ERR_TRANSPORT, "transport=cuda_mpi",
+                "GPUs");
+        refused(options, DM_ERR_STATE, "have left", "earlier session");
         printf("right\n");
         return 0;
     }

@@ -12,7 +12,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { TAG_PAIR = 2, TAG_GPU = 3, TAG_FRAMES = 11, WHICH_FRAMES = 20 }; /* of launch/probe.c, gpu_message.c, forward.c */
+/* Of launch/probe.c, gpu_message.c, forward.c, exec/mpi_link.c. */
+enum {
+    TAG_PAIR = 2,
+    TAG_GPU = 3,
+    TAG_FRAMES = 11,
+    TAG_REPORT = 13,
+    TAG_BLOCK = 20,
+    WHICH_FRAMES = 20,
+    WHICH_PAYLOAD = 5
+};
 
 static int is_wrong(const char *what)
 {
@@ -29,7 +38,7 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 int MPI_Isend(const void *from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    static int messages;
+    static int messages, reports, payloads;
     int change = (tag == TAG_PAIR && is_wrong("probe")) ||
                  (tag == TAG_FRAMES && is_wrong("frames") && ++messages == WHICH_FRAMES);
     if (tag == TAG_GPU && is_wrong("lost")) {
@@ -44,6 +53,8 @@ int MPI_Isend(const void *from, int count, MPI_Datatype type, int to, int tag, M
         from = memcpy(changed, from, (size_t)count);
         changed[0] ^= 1;
     }
+    count -= (tag == TAG_REPORT && is_wrong("report") && ++reports == 1) ||
+             (tag >= TAG_BLOCK && is_wrong("payload") && ++payloads == WHICH_PAYLOAD);
     return PMPI_Isend(from, count, type, to, tag, comm, request);
 }
 
