@@ -376,6 +376,51 @@ static void program_case(dmt_case *c)
     DMT_OK(c, dm_group_destroy(s, group));
 }
 
+static int fail_here(const dm_task *t)
+{
+    return dm_task_fail(t, "as it must");
+}
+
+/* A function fails at a group's worker, and what it writes is read, inside the group: the read says which
+ * command it was, and arrays of others are what they were. */
+static void poisoned_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    int64_t shape[] = {SIDE};
+    double x[SIDE];
+    int worker[16];
+    dm_array a, b;
+    dm_group group = backwards(c, 1 + c->workers / 2, worker);
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, shape, NULL, &b));
+    DMT_OK(c, dm_fill(s, b, 3));
+    DMT_OK(c, dm_group_begin(s, group));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, shape, NULL, &a));
+    DMT_OK(c, dm_fill(s, a, 1));
+    DMT_OK(c, dm_apply(s, "fail here", 1, &a, (int[]){DM_WRITE}, NULL, 0));
+    dm_status first = dm_group_sync(s, group);
+    if (first != DM_ERR_TASK || !strstr(dm_error_message(), "as it must")) {
+        dmt_fail(c, "group_sync: %s: %s", dm_status_name(first), dm_error_message());
+    }
+    for (int i = 0; i < 2; i++) {
+        REFUSED(DMT_ONE(POISONED), "(apply)", dm_read(s, a, x));
+    }
+    DMT_OK(c, dm_fill(s, a, 2));
+    DMT_OK(c, dm_read(s, a, x));
+    DMT_OK(c, dm_group_end(s));
+    for (int i = 0; i < SIDE; i++) {
+        if (x[i] != 2) {
+            dmt_fail(c, "element %d is %g", i, x[i]);
+        }
+    }
+    DMT_OK(c, dm_read(s, b, x));
+    if (x[SIDE - 1] != 3) {
+        dmt_fail(c, "an array of others is %g", x[SIDE - 1]);
+    }
+    DMT_OK(c, dm_array_destroy(s, a));
+    DMT_OK(c, dm_array_destroy(s, b));
+    DMT_OK(c, dm_group_destroy(s, group));
+}
+
 static void refusals_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -425,7 +470,8 @@ static void test_all(void **state)
         int cases;
     } part[] = {{"groups_layouts", layouts_case, 3},   {"groups_products", products_case, 3},
                 {"groups_apart", apart_case, 2},       {"groups_ordered", ordered_case, 15},
-                {"groups_programs", program_case, 15}, {"groups_refusals", refusals_case, 1}};
+                {"groups_programs", program_case, 15}, {"groups_poisoned", poisoned_case, 3},
+                {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
     }
@@ -434,7 +480,7 @@ static void test_all(void **state)
 int main(void)
 {
     if (dm_register("wait for word", wait_for_word) != DM_OK ||
-        dm_register("count call", count_call) != DM_OK) {
+        dm_register("count call", count_call) != DM_OK || dm_register("fail here", fail_here) != DM_OK) {
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};

@@ -218,7 +218,7 @@ static void test_empty(void **unused)
     (void)unused;
     dm_session *s = open_session(2, "log=error");
     dm_feed *feed;
-    uint64_t seed, next;
+    uint64_t seed = 0, next;
     OK(dm_feed_create(s, DM_F32, 1, (int64_t[]){4}, 2, &feed));
     OK(dm_random_set(s, 8, 9));
     OK(dm_session_save(s, "empty", NULL, NULL));
@@ -226,6 +226,21 @@ static void test_empty(void **unused)
     OK(dm_checkpoint_query("empty", 0, &info));
     assert_string_equal(info.name, "session/generator");
     assert_int_equal(dm_checkpoint_query("empty", 1, &info), DM_ERR_ARG);
+    assert_int_equal(dm_checkpoint_query("empty", -1, &info), DM_ERR_ARG);
+    assert_int_equal(dm_checkpoint_query("empty", 0, NULL), DM_ERR_ARG);
+    assert_int_equal(dm_checkpoint_query("", 0, &info), DM_ERR_ARG);
+    assert_int_equal(dm_checkpoint_query(NULL, 0, &info), DM_ERR_ARG);
+    assert_false(dm_checkpoint_exists(NULL) || dm_checkpoint_exists("") || dm_checkpoint_exists("nowhere"));
+    /* another program's checkpoint, with something else under the name of the generator */
+    OK(dm_checkpoint_save(s, "other", 1, (dm_checkpoint_item[]){DM_KEEP_VALUE("session/generator", &seed)},
+                          NULL, NULL));
+    assert_int_equal(dm_session_load(s, "other"), DM_ERR_FORMAT);
+    assert_non_null(strstr(dm_error_message(), "session/generator is no generator"));
+    uint64_t three[3] = {0};
+    const dm_checkpoint_item item = {.name = "session/generator", .dtype = DM_U64, .value = three, .count = 3};
+    assert_int_equal(dm_checkpoint_load(s, "other", 1, &item), DM_ERR_SHAPE);
+    assert_non_null(
+        strstr(dm_error_message(), "the value session/generator has 3 numbers, 1 in the checkpoint"));
     OK(dm_random_set(s, 1, 1));
     OK(dm_session_load(s, "empty"));
     OK(dm_random_get(s, &seed, &next));

@@ -2,6 +2,7 @@
  * them. */
 #include "support/cases.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -300,6 +301,10 @@ static void misuse_case(dmt_case *c)
     DMT_REFUSED(c, DM_ERR_ARG, dm_feed_create(s, DM_F32, 1, shape, 1, NULL));
     DMT_REFUSED(c, DM_ERR_DTYPE, dm_feed_create(s, (dm_dtype)99, 1, shape, 1, &none));
     DMT_REFUSED(c, DM_ERR_ARG, dm_feed_take(NULL, 0, &buffer));
+    DMT_OK(c, dm_feed_create(s, DM_F32, 1, shape, 1, &feed));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_feed_take(feed, 0, NULL));
+    DMT_REFUSED(c, DM_ERR_ARG, dm_feed_take(feed, NAN, &buffer));
+    DMT_OK(c, dm_feed_destroy(feed));
     DMT_REFUSED(c, DM_ERR_ARG, dm_feed_put(NULL));
     DMT_REFUSED(c, DM_ERR_ARG, dm_feed_stop(NULL));
     DMT_REFUSED(c, DM_ERR_ARG, dm_feed_restart(s, NULL));

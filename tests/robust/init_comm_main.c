@@ -100,6 +100,9 @@ static void refusals(void)
     config.options = world_rank == 1 ? "nonsense=1" : "";
     CHECK(dm_init_comm(MPI_COMM_WORLD, &config, &s) == DM_ERR_CONFIG);
     CHECK(s == (dm_session *)&config);
+    CHECK(dm_init_comm(MPI_COMM_SELF, &config, &s) == (world_rank == 1 ? DM_ERR_CONFIG : DM_OK));
+    CHECK(world_rank == 1 ? s == (dm_session *)&config : dm_finalize(s, NULL) == DM_OK);
+    s = (dm_session *)&config;
     config.options = "";
     CHECK(dm_init_comm(MPI_COMM_NULL, &config, &s) == DM_ERR_ARG);
     CHECK(dm_init_comm(MPI_COMM_WORLD, &config, NULL) == DM_ERR_ARG);

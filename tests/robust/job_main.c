@@ -4,6 +4,7 @@
 #include "job.h"
 
 #include <dmath/feed.h>
+#include <dmath/program.h>
 #include <mpi.h>
 #include <signal.h>
 #include <string.h>
@@ -100,6 +101,22 @@ static void asked(void)
     }
 }
 
+/* Each command is explained when it is sent, and so is a run of a program. */
+static void explained(void)
+{
+    dm_session *s = start("explain=1,workers=2");
+    dm_array a = matrix(s, dm_layout_rows(s), 1);
+    dm_program twice_over;
+    OK(dm_program_begin(s));
+    OK(dm_scale(s, 2, a, a));
+    OK(dm_program_end(s, &twice_over));
+    OK(dm_program_run(s, twice_over, 2, 0, NULL));
+    OK(value_is(s, a, 4));
+    OK(dm_program_destroy(s, twice_over));
+    OK(dm_array_destroy(s, a));
+    OK(dm_finalize(s, NULL));
+}
+
 /* A feed is memory that the program shares with its workers. */
 static void feed_hosts(void)
 {
@@ -182,6 +199,7 @@ static const struct {
     {"slabs", slabs, NULL, NULL},
     {"asked", asked, NULL, NULL},
     {"feed_hosts", feed_hosts, NULL, NULL},
+    {"explained", explained, NULL, NULL},
     {"version", versions, NULL, NULL},
     {"direct_hosts", direct_hosts, NULL, NULL},
     {"replicas", NULL, replicas, "device=cpu"},
