@@ -74,7 +74,9 @@ static dm_status make_memory(bare_gpu *b)
     status = status == DM_OK ? dmi_cu_use(b->next) : status;
     b->to = status == DM_OK ? dmi_cu_malloc(b->bytes) : NULL;
     return status == DM_OK && !(b->from && b->to)
-               ? dmi_fail(DM_ERR_NOMEM, "no memory for copies between GPUs %d and %d", b->device, b->next)
+               ? dmi_fail(DM_ERR_NOMEM,
+                          "no memory for copies between GPUs %d and %d: %lld bytes were asked for on each",
+                          b->device, b->next, (long long)b->bytes)
                : status;
 }
 
