@@ -104,7 +104,7 @@ static void asked(void)
 /* Each command is explained when it is sent, and so is a run of a program. */
 static void explained(void)
 {
-    dm_session *s = start("explain=1,workers=2");
+    dm_session *s = start("explain=1,workers=2,device=cpu");
     dm_array a = matrix(s, dm_layout_rows(s), 1);
     dm_program twice_over;
     OK(dm_program_begin(s));
@@ -194,7 +194,7 @@ static const struct {
     {"alone", alone, NULL, NULL},
     {"fault", fault, NULL, NULL},
     {"idle", idle, NULL, NULL},
-    {"damaged_hosts", NULL, damaged, "pretend_hosts=2,log=error"},
+    {"damaged_hosts", NULL, damaged, "device=cpu,pretend_hosts=2,log=error"},
     {"damaged_payload", NULL, damaged, "device=cpu,transport=mpi,log=error"},
     {"slabs", slabs, NULL, NULL},
     {"asked", asked, NULL, NULL},

@@ -82,7 +82,7 @@ robust_job(asked right env PMI_RANK=0 JOB=asked)
 robust_job(explained "status:0:call 2: program" JOB=explained)
 robust_job(profile_full "status:0:profile: cannot write /dev/full: No space left on device" env DMATH_PROFILE=/dev/full JOB=alone)
 robust_job(feed_hosts right ${run} N=4 JOB=feed_hosts)
-robust_job(slabs right ${run} N=2 JOB=slabs)
+robust_job(slabs right ${run} N=2 -x DMATH_DEVICE=cpu JOB=slabs)
 robust_job(trace_nowhere "status:1:rank 0 .*no-such-folder/trace" ${run} N=2 -x DMATH_TRACE=no-such-folder/trace JOB=twice)
 robust_job(worker_alone "status:2:start it beside a master" $<TARGET_FILE:dmath-worker>)
 robust_job(worker_alone_launched "status:2:start it beside a master" ${run} N=1 $<TARGET_FILE:dmath-worker>)
@@ -311,14 +311,15 @@ if(NOT DMATH_HAVE_CUDA)
   robust_job(wrong_gpus "status:1:transport=direct, but GPUs of one host cannot reach each other's memory" ${run}
              ${last}:dmath-emulated-gpu WRONG=twice)
 endif()
-foreach(way probe:DMATH_TRANSPORT=mpi report:DMATH_PRETEND_HOSTS=2 slabs_direct:DMATH_TRANSPORT=direct hub_direct:DMATH_TRANSPORT=direct
-            lost:DMATH_PRETEND_HOSTS=2 lost:DMATH_MEET_S=3 lost:DMATH_DEVICE=emulated lost:DMATH_EMULATED_GPUS=3 gpus:DMATH_TRANSPORT=direct gpus:DMATH_DEVICE=emulated
-            gpus:DMATH_EMULATED_GPUS=2)
-  string(REPLACE ":" ";" way ${way})
-  list(GET way 0 name)
-  list(GET way 1 setting)
+set(cpu DMATH_DEVICE=cpu)
+set(emulated DMATH_DEVICE=emulated)
+foreach(way probe:DMATH_TRANSPORT=mpi:${cpu} report:DMATH_PRETEND_HOSTS=2:${cpu} hub:${cpu} hub_direct:DMATH_TRANSPORT=direct:${cpu}
+            slabs:${cpu} slabs_direct:DMATH_TRANSPORT=direct:${cpu} lost:DMATH_PRETEND_HOSTS=2:DMATH_MEET_S=3:${emulated}:DMATH_EMULATED_GPUS=3
+            gpus:DMATH_TRANSPORT=direct:${emulated}:DMATH_EMULATED_GPUS=2)
+  string(REPLACE ":" ";" settings ${way})
+  list(POP_FRONT settings name)
   if(TEST robust_wrong_${name})
-    set_property(TEST robust_wrong_${name} APPEND PROPERTY ENVIRONMENT ${setting})
+    set_property(TEST robust_wrong_${name} APPEND PROPERTY ENVIRONMENT ${settings})
   endif()
 endforeach()
 

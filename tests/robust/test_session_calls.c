@@ -79,7 +79,7 @@ static void test_ended(void **state)
 {
     int said = 0;
     (void)state;
-    dm_session *gone = open_session(2, ""), *s = open_session(2, "");
+    dm_session *gone = open_session(2, "device=cpu"), *s = open_session(2, "device=cpu");
     dm_array a = make_matrix(s, N, NULL, 1);
     OK(dm_finalize(gone, NULL));
     for (int i = 0; i < CALLS; i++) {
@@ -97,7 +97,7 @@ static int nothing_else(dm_status (*begin)(dm_session *session))
 {
     int right = 0;
     for (int i = 0; i < CALLS; i++) {
-        dm_session *s = open_session(1, "log=error");
+        dm_session *s = open_session(1, "device=cpu,log=error");
         OK(begin ? begin(s) : DM_OK);
         dm_status got = calls[i].make(s);
         right += got == DM_OK;
