@@ -4,6 +4,7 @@
 #include "robust.h"
 
 #include "base/fault.h"
+#include <dmath/program.h>
 
 #include <signal.h>
 
@@ -41,6 +42,25 @@ static int calls(dm_session *s, dm_array a, dm_array b, dm_array c)
     return failed;
 }
 
+/* A program with a loop, whose frames and runs need memory of the workers, once recorded and run. */
+static int programs(dm_session *s, dm_array a, dm_array b, dm_array c)
+{
+    dm_program program = {0};
+    int failed = dm_program_begin(s) != DM_OK;
+    failed += dm_gemm(s, DM_N, DM_N, 1, a, b, 0, c) != DM_OK;
+    failed += dm_program_repeat(s, 3) != DM_OK;
+    failed += dm_transpose(s, c, b) != DM_OK;
+    failed += dm_add(s, 1, a, 1, b, c) != DM_OK;
+    failed += dm_program_repeat_end(s) != DM_OK;
+    failed += dm_program_end(s, &program) != DM_OK;
+    for (int i = 0; i < 2 && program.id; i++) {
+        failed += dm_program_run(s, program, 2, 0, NULL) != DM_OK;
+    }
+    failed += dm_sync(s) != DM_OK;
+    failed += program.id && dm_program_destroy(s, program) != DM_OK;
+    return failed;
+}
+
 /* A whole session in which all is right. */
 static void healthy(void)
 {
@@ -53,7 +73,7 @@ static void healthy(void)
     close_session(s);
 }
 
-static void point(int64_t number, int worker)
+static void point(int64_t number, int worker, int (*use)(dm_session *s, dm_array a, dm_array b, dm_array c))
 {
     char fault[64];
     dm_session *s = open_session(WORKERS, "log=error,fault=''");
@@ -68,7 +88,7 @@ static void point(int64_t number, int worker)
     alarm(100);
     double begin = seconds();
     dmi_fault_plant(fault);
-    int failed = calls(s, a, b, c);
+    int failed = use(s, a, b, c);
     (void)!dm_finalize(s, NULL);
     dmi_fault_plant("");
     fprintf(stderr, "%s: %d calls failed, %.2f s\n", fault, failed, seconds() - begin);
@@ -85,12 +105,21 @@ static void test_points(void **state)
     signal(SIGALRM, hangs);
     unsigned seed = 11;
     for (int i = 0; i < points; i++) {
-        point(1 + (int64_t)(rand_r(&seed) % (i % 2 ? 30 : 300)), who[i % 5]);
+        point(1 + (int64_t)(rand_r(&seed) % (i % 2 ? 30 : 300)), who[i % 5], calls);
+    }
+}
+
+static void test_programs(void **state)
+{
+    (void)state;
+    signal(SIGALRM, hangs);
+    for (int i = 0; i < 8; i++) {
+        point(1 + 7 * i, i % WORKERS, programs);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_points)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_points), cmocka_unit_test(test_programs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
