@@ -86,6 +86,15 @@ static void alone(void)
     OK(dm_finalize(s, NULL));
 }
 
+/* An MPI without threads: it is ended again, on all ranks. */
+static void no_threads(void)
+{
+    int flag = 0;
+    refused("", DM_ERR_TRANSPORT, "MPI could not be initialised", "thread support");
+    MPI_Finalized(&flag);
+    CHECK(flag);
+}
+
 /* A launcher that does not say how many ranks there are, so that MPI is asked: there is one. */
 static void asked(void)
 {
@@ -198,6 +207,7 @@ static const struct {
     {"damaged_payload", NULL, damaged, "device=cpu,transport=mpi,log=error"},
     {"slabs", slabs, NULL, NULL},
     {"asked", asked, NULL, NULL},
+    {"no_threads", no_threads, NULL, NULL},
     {"feed_hosts", feed_hosts, NULL, NULL},
     {"explained", explained, NULL, NULL},
     {"version", versions, NULL, NULL},
