@@ -100,6 +100,8 @@ if(NOT DMATH_HAVE_CUDA)
   set(ranges ${CMAKE_CURRENT_BINARY_DIR}/run/robust_ranges/ranges)
   robust_job(ranges "status:0:^[0-9]* begin read [0-9]*$" env DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=1 DMATH_EMULATED_RANGES=${ranges}
              bash -c "\"$0\" \"$@\" && cat ${ranges}" JOB=alone)
+  robust_job(exit_gpus "status:0:the program ends, but dm_finalize was not called" env DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2
+             DMATH_WORKERS=2 JOB=exit)
   robust_job(slabs_gpus right ${run} N=2 -x DMATH_DEVICE=emulated -x DMATH_EMULATED_GPUS=1 JOB=slabs)
   foreach(way DMATH_WORKERS=3:workers DMATH_CAPTURE=1:capture=1 DMATH_TRANSPORT=staged:some)
     string(REPLACE ":" ";" way ${way})
