@@ -14,8 +14,8 @@
 static dmi_job *ended;
 /* A rank of this launch has died. MPI_Finalize, in which Open MPI waits for all of them, then returns or does not. */
 static bool missing_rank;
-static bool alone; /* it has one rank, which was found out by MPI */
-static bool over; /* this launch's last session has ended, without MPI_Finalize */
+static bool alone; /* this launch has one rank, as MPI has said */
+static bool over;  /* this launch's last session has ended, without MPI_Finalize */
 
 /* Nobody waits for this rank any more. */
 static void finalize_mpi(void)

@@ -378,7 +378,7 @@ foreach(name twice twice_worker own_mpi one_rank no_launcher worker_alone worker
   list(APPEND beside robust_${name})
 endforeach()
 get_property(tests DIRECTORY PROPERTY TESTS)
-list(FILTER tests INCLUDE REGEX "^robust_(fault|cuda_mpi)")
+list(FILTER tests INCLUDE REGEX "^robust_(fault|cuda_mpi|wrong_[^l]|srun|asked|explained|profile_full|program_device|ranges|exit_gpus|feed_hosts|trace|slabs)")
 foreach(test IN LISTS beside tests)
   if(TEST ${test})
     set_tests_properties(${test} PROPERTIES PROCESSORS 1 LABELS mpi)
