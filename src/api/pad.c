@@ -183,8 +183,11 @@ static dm_status check_pad(padding *p)
     bool none = false;
     dm_status status = dmi_part_operand(p->session, p->x, "x", &x);
     status = status == DM_OK ? dmi_part_operand(p->session, p->out, "out", &out) : status;
+    if (status != DM_OK) {
+        return status;
+    }
     p->ndim = x.desc.ndim;
-    if (status == DM_OK && (p->mode < DM_PAD_CONSTANT || p->mode > DM_PAD_WRAP)) {
+    if (p->mode < DM_PAD_CONSTANT || p->mode > DM_PAD_WRAP) {
         status = dmi_fail(DM_ERR_ARG, "%s: mode is %d, not DM_PAD_CONSTANT to DM_PAD_WRAP", dmi_api_called(),
                           p->mode);
     }
