@@ -1,7 +1,7 @@
 /* A driver whose N-th request to the host fails, and a library whose N-th allocation does, for many N: a new
  * session, products, transposes, sums, programs, files and a checkpoint on emulated GPUs. Each call is right or
  * says that it failed, the session ends, and the next one is as if nothing had been. With DMATH_TEST_FAULTS=all
- * every N, with a number a sample of about so many of each kind. */
+ * every N; with a number a sample, the denser the larger it is. */
 #include "gpu_case.h"
 
 #include <dmath/checkpoint.h>
@@ -52,6 +52,21 @@ static dm_status look(dm_session *s, dm_array x, int count, double each)
     return DM_OK;
 }
 
+/* x += y, of arrays alike, in the host's memory. */
+static int add(const dm_task *t)
+{
+    for (int64_t b = 0; b < t->blocks[0]; b++) {
+        const dm_block *x = &t->block[0][b], *y = &t->block[1][b];
+        for (int64_t i = 0; i < x->extent[0]; i++) {
+            for (int64_t j = 0; j < x->extent[1]; j++) {
+                ((double *)x->data)[i * x->stride[0] + j * x->stride[1]] +=
+                    ((const double *)y->data)[i * y->stride[0] + j * y->stride[1]];
+            }
+        }
+    }
+    return 0;
+}
+
 static dm_status files(dm_session *s, const arrays *k)
 {
     char path[80];
@@ -85,6 +100,9 @@ static dm_status work(dm_session *s)
         TRY(dm_program_run(s, k.program, 2, 0, NULL));
     }
     TRY(look(s, k.sum, SIDE, 2.0 * SIDE * SIDE));
+    TRY(dm_fill(s, k.a, 3));
+    TRY(dm_apply(s, "driver add", 2, (dm_array[]){k.a, k.c}, (int[]){DM_READWRITE, DM_READ}, NULL, 0));
+    TRY(look(s, k.a, SIDE * SIDE, 3 + 2 * SIDE));
     return files(s, &k);
 }
 
@@ -146,7 +164,8 @@ static void test_every_request(void **state)
         const long calls = (long)dmi_fault_calls();
         for (long at = 1; at <= calls; points++) {
             said += one_session(options, kind, at, later) != DM_OK;
-            at += all || at < FIRST ? 1 : random_in(&random, 1, DMI_MAX(2 * calls / sample, 1));
+            /* at first each is another one, later many are alike */
+            at += all || at < FIRST ? 1 : random_in(&random, 1, DMI_MAX(8 * at / sample, 1));
         }
         works(options, kind, 0, false);
         print_message("%s %s%s: %ld requests, %d points, %d said so\n", options, kind, later ? " later" : "",
@@ -159,7 +178,9 @@ static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/dmath-driver-XXXXXX");
-    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1; /* profiles and traces go there, too */
+    return dm_register("driver add", add) == DM_OK && mkdtemp(folder) && chdir(folder) == 0
+               ? 0
+               : -1; /* profiles and traces go there, too */
 }
 
 static int remove_folder(void **state)
