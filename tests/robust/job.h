@@ -44,6 +44,7 @@ void fault(void);
 void idle(void);
 /* A damaged message comes, of commands or with a payload. */
 void damaged(const char *options);
+void unmapped(void);
 /* Too much memory, and too many pieces of it. */
 void slabs(void);
 

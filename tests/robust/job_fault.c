@@ -53,6 +53,38 @@ void damaged(const char *options)
     CHECK(dm_finalize(s, NULL) == DM_ERR_TRANSPORT && strstr(dm_error_message(), "the other ranks do not return"));
 }
 
+/* From some time on a worker cannot map new memory of another one: what needs it fails, and says so; the rest
+ * goes on. */
+void unmapped(void)
+{
+    enum { SIDE = 128, MOST = 40 };
+    const int64_t shape[2] = {SIDE, SIDE};
+    static double values[SIDE * SIDE];
+    dm_session *s = start("slab=64K,log=error,replicas=0");
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+    dm_array a, b[MOST];
+    dm_status status = DM_OK;
+    OK(dm_array_create(s, DM_F64, 2, shape, &rows, &a));
+    OK(dm_fill(s, a, 5));
+    int count = 0;
+    for (; count < MOST && status == DM_OK; count++) {
+        OK(dm_array_create(s, DM_F64, 2, shape, &cols, &b[count]));
+        OK(dm_copy(s, a, b[count]));
+        status = dm_sync(s);
+    }
+    fprintf(stderr, "%d copies: %s\n", count, dm_error_message());
+    CHECK(status == DM_ERR_TRANSPORT && count > 2 &&
+          strstr(dm_error_message(), "cannot map memory of the receiver"));
+    CHECK(dm_read(s, b[count - 1], values) == DM_ERR_POISONED);
+    for (int i = 0; i < count - 1; i++) {
+        OK(dm_read(s, b[i], values));
+        CHECK(values[0] == 5 && values[SIDE * SIDE - 1] == 5);
+    }
+    OK(dm_copy(s, a, b[0]));
+    OK(dm_read(s, b[0], values));
+    OK(dm_finalize(s, NULL));
+}
+
 /* Memory that others map comes in slabs, of which there can be so many; none is larger than the host's memory.
  */
 void slabs(void)

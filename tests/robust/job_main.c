@@ -206,6 +206,7 @@ static const struct {
     {"damaged_hosts", NULL, damaged, "device=cpu,pretend_hosts=2,log=error"},
     {"damaged_payload", NULL, damaged, "device=cpu,transport=mpi,log=error"},
     {"slabs", slabs, NULL, NULL},
+    {"unmapped", unmapped, NULL, NULL},
     {"asked", asked, NULL, NULL},
     {"no_threads", no_threads, NULL, NULL},
     {"feed_hosts", feed_hosts, NULL, NULL},

@@ -1,8 +1,9 @@
-/* Calls that go wrong for the library of the program that has this file in it. DMATH_TEST_WRONG says what, in one rank or in
- * all: threads (MPI has none), probe (a byte of each message that tries a pair of endpoints changes), lost (messages
- * that try memory of GPUs never leave), frames (the 20th message of commands for another host has a wrong length in
- * it), open:NAME (memory that other processes
- * have made by this name cannot be opened, as where they are another user's). */
+/* Calls that go wrong for the library of the program that has this file in it. DMATH_TEST_WRONG says what, in
+ * one rank or in all: threads     MPI has none probe       a byte of each message that tries a pair of
+ * endpoints changes lost        messages that try memory of GPUs never leave frames      a message of commands
+ * for another host has a wrong length in it report      the first report to another host is too short payload
+ * so is a payload open:NAME   memory that other processes have made by this name cannot be opened, as where
+ * they are another user's later:NAME  the same from some time on, as where too many files are open */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -20,7 +21,8 @@ enum {
     TAG_REPORT = 13,
     TAG_BLOCK = 20,
     WHICH_FRAMES = 20,
-    WHICH_PAYLOAD = 5
+    WHICH_PAYLOAD = 5,
+    LATER = 12
 };
 
 static int is_wrong(const char *what)
@@ -66,15 +68,26 @@ static int has_name(const char *path, const char *name)
     return length > 0 && strstr(made, name);
 }
 
+/* errno, or 0. */
+static int cannot_open(const char *path)
+{
+    static int times;
+    const char *wrong = getenv("DMATH_TEST_WRONG"), *name = wrong ? strchr(wrong, ':') : NULL;
+    if (!name || !has_name(path, name + 1)) {
+        return 0;
+    }
+    return strncmp(wrong, "open", 4) == 0 ? EACCES : ++times > LATER ? EMFILE : 0;
+}
+
 __attribute__((visibility("default"))) int open(const char *path, int flags, ...)
 {
-    const char *wrong = getenv("DMATH_TEST_WRONG");
     va_list rest;
     va_start(rest, flags);
     int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, int) : 0;
     va_end(rest);
-    if (wrong && strncmp(wrong, "open:", 5) == 0 && has_name(path, wrong + 5)) {
-        errno = EACCES;
+    int error = cannot_open(path);
+    if (error) {
+        errno = error;
         return -1;
     }
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
