@@ -299,6 +299,7 @@ static const struct {
     {"lrn_pool", "lrn_pool_forward"},
     {"lrn_pool_back", "lrn_pool_backward"},
     {"momentum", "momentum_step"},
+    {"momentum_rounded", "momentum_step_rounded"},
     {"images", "images_forward"},
     {"pair_loss", "euclidean_loss,sigmoid_loss"},
     {"pair_back", "sigmoid_loss_backward"},

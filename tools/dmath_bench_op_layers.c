@@ -372,6 +372,21 @@ static dm_status call_momentum(tool_op *o)
     return dm_momentum_step(o->s, 1, 0.0005, 0, 0.9, dm_value(0.01), o->a[0], o->a[1], o->a[2]);
 }
 
+/* And 3: a copy of the weights. */
+static dm_status prepare_momentum_rounded(tool_op *o)
+{
+    dm_status status = prepare_momentum(o);
+    status = TOOL_TRY(status, tool_op_vector(o, 3, DM_BF16, -1, 1));
+    o->bytes += 2 * (double)o->n;
+    return status;
+}
+
+static dm_status call_momentum_rounded(tool_op *o)
+{
+    return dm_momentum_step_rounded(o->s, 1, 0.0005, 0, 0.9, dm_value(0.01), o->a[0], o->a[1], o->a[2],
+                                    o->a[3]);
+}
+
 static void plain_momentum(tool_op *o)
 {
     for (int64_t i = 0; i < o->n; i++) {
@@ -599,6 +614,8 @@ const tool_op_row tool_ops_layers[] = {
     {"lrn_pool_forward", "layers", prepare_lrn_pool, call_lrn_pool, plain_lrn_pool, NULL, NULL},
     {"lrn_pool_backward", "layers", prepare_lrn_pool_backward, call_lrn_pool, plain_lrn_pool, NULL, NULL},
     {"momentum_step", "layers", prepare_momentum, call_momentum, plain_momentum, NULL, NULL},
+    {"momentum_step_rounded", "layers", prepare_momentum_rounded, call_momentum_rounded, plain_momentum, NULL,
+     NULL},
     {"lrn_forward_within", "layers", prepare_lrn, call_lrn_within, plain_lrn_within, NULL, NULL},
     {"lrn_backward_within", "layers", prepare_lrn_backward, call_lrn_within, plain_lrn_within, NULL, NULL},
     {"inner_backward_weights_by", "layers", prepare_inner_weights, call_inner_by, plain_inner, NULL, NULL},

@@ -271,6 +271,12 @@ DM_API DM_CHECKED dm_status dm_channel_sums_by(dm_session *session, int slices, 
 DM_API DM_CHECKED dm_status dm_momentum_step(dm_session *session, double scale, double decay, int l1,
                                              double momentum, dm_factor rate, dm_array gradient,
                                              dm_array history, dm_array weights);
+/* The same, and rounded = weights in its type, in the same pass: the copy that layers of 16 bits take. weights:
+ * f32; rounded: f16 or bf16, of one shape with weights, and it lies as weights does. Errors: also DM_ERR_LAYOUT
+ * of rounded. Cost: rounded is written once. */
+DM_API DM_CHECKED dm_status dm_momentum_step_rounded(dm_session *session, double scale, double decay, int l1,
+                                                     double momentum, dm_factor rate, dm_array gradient,
+                                                     dm_array history, dm_array weights, dm_array rounded);
 
 /* ---- gradients of ReLU with sums ------------------------------------------------------------------------- */
 

@@ -259,6 +259,7 @@ dm_status dm_layer_param(dm_layer *l, int i, dm_array *data, dm_array *diff, dou
     }
     if (data) {
         *data = l->param[i]->data;
+        nn_param_written(l->param[i], true);
     }
     if (diff) {
         *diff = l->param[i]->diff;

@@ -197,6 +197,7 @@ dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *dat
         if (strcmp(l->name, layer) == 0 && number >= 0 && number < l->params) {
             if (data) {
                 *data = l->param[number]->data;
+                nn_param_written(l->param[number], true);
             }
             if (diff) {
                 *diff = l->param[number]->diff;

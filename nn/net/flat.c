@@ -103,16 +103,40 @@ dm_status nn_flat_part(const nn_net *net, const nn_param *p, dm_array flat, dm_a
     return status == DM_OK ? end : status;
 }
 
-dm_status nn_params_round(const nn_net *net)
+/* copied: those that recorded updates write; else all others. */
+static dm_status round_some(const nn_net *net, bool copied)
 {
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < net->flat_count; i++) {
         const nn_flat *f = &net->flats[i];
-        status = f->rounds ? dm_copy(net->session, f->data, f->rounded) : status;
+        const bool takes = f->rounds && nn_flat_copied(net, f) == copied;
+        status = takes ? dm_copy(net->session, f->data, f->rounded) : status;
     }
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         const nn_param *p = net->params[i];
-        status = p->rounded.id && !p->flat ? dm_copy(net->session, p->data, p->rounded) : status;
+        const bool takes = p->rounded.id && !p->flat && nn_param_copied(net, p) == copied;
+        status = takes ? dm_copy(net->session, p->data, p->rounded) : status;
     }
     return status;
+}
+
+dm_status nn_params_round(const nn_net *net)
+{
+    dm_status status = round_some(net, false);
+    return status == DM_OK && !net->recording ? round_some(net, true) : status;
+}
+
+dm_status nn_params_renew(nn_net *net)
+{
+    dm_status status = net->current ? DM_OK : round_some(net, true);
+    net->current = status == DM_OK && !net->shown;
+    return status;
+}
+
+void nn_param_written(nn_param *p, bool shown)
+{
+    for (; p; p = p->lender) {
+        p->owner->net->current = false;
+        p->owner->net->shown = p->owner->net->shown || shown;
+    }
 }

@@ -73,6 +73,7 @@ typedef struct nn_param {
     double first; /* its first value where the file has no filler */
     double lr_mult, decay_mult;
     bool has_lr, has_decay, borrowed; /* borrowed: its arrays are another net's */
+    struct nn_param *lender;          /* whose arrays they are; NULL: its own */
     const struct nn_param *follows;   /* of the net whose elements it takes, by copies; NULL: it has its own */
     bool rounds;                      /* layers use it in the net's type */
     int64_t
@@ -186,6 +187,9 @@ struct dm_net {
     const char *store_folder;   /* while it is built */
     nn_speed speed;             /* what the choice of a split takes the workers for */
     int histories;              /* that the solver keeps of each parameter; 0: no solver */
+    bool copies;                /* recorded updates write rounded copies too: nn_param_copied, nn_flat_copied */
+    bool current;               /* such copies are there, and nobody has written the weights since */
+    bool shown;                 /* the program has arrays of parameters, and may write them at any time */
     struct dm_solver *solver;   /* whose training net it is; NULL: none */
     /* Records a step of that, for the caller; none where steps go call by call. */
     dm_status (*step)(struct dm_solver *solver, dm_program *out);
@@ -330,8 +334,22 @@ int64_t nn_flat_step(const nn_param *param); /* it may begin at multiples of so 
 /* An array for all parameters of flat, of zeros; and the view of one of them in such an array. */
 dm_status nn_flat_array(const nn_net *net, const nn_flat *flat, dm_dtype type, dm_array *out);
 dm_status nn_flat_part(const nn_net *net, const nn_param *param, dm_array flat, dm_array *out);
-/* Writes the rounded copies of all parameters that have one; forward passes begin with it. */
+/* Writes the rounded copies of all parameters that have one, but not those that a recorded update writes while
+ * it is recorded; forward passes begin with it. */
 dm_status nn_params_round(const nn_net *net);
+/* Before a recorded step runs: writes the copies that updates write, unless they are current. */
+dm_status nn_params_renew(nn_net *net);
+/* Somebody writes the parameter; shown: from now on the program may. */
+void nn_param_written(nn_param *param, bool shown);
+/* Does the update write the rounded copy? Not if it is gathered, or nothing moves the parameter. */
+static inline bool nn_flat_copied(const nn_net *net, const nn_flat *flat)
+{
+    return net->copies && flat->rounds;
+}
+static inline bool nn_param_copied(const nn_net *net, const nn_param *param)
+{
+    return net->copies && !param->flat && !param->dealt && param->lr_mult != 0 && param->rounded.id != 0;
+}
 /* --- fill.c: fills an array of this shape in Caffe's order; channels_last: dim 1 is the array's last. */
 dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
                   uint64_t seed, dm_array x);

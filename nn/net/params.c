@@ -207,7 +207,7 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
 {
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        const nn_layer *other = NULL;
+        nn_layer *other = NULL;
         for (int k = 0; k < share->layer_count && !other; k++) {
             if (strcmp(share->layers[k].name, p->owner->name) == 0 && p->number < share->layers[k].params) {
                 other = &share->layers[k];
@@ -216,12 +216,13 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
         if (!other) {
             continue;
         }
-        const nn_param *theirs = other->param[p->number];
+        nn_param *theirs = other->param[p->number];
         if (p->count != theirs->count || p->order != theirs->order) {
             return nn_layer_fail(p->owner, "name", DM_ERR_SHAPE,
                                  "has parameters of another shape than the training net's layer");
         }
         p->borrowed = !apart && !theirs->dealt;
+        p->lender = p->borrowed ? theirs : NULL;
         p->follows = p->borrowed ? NULL : theirs;
         p->data = p->borrowed ? theirs->data : p->data;
     }

@@ -179,6 +179,7 @@ static dm_status load_layer(nn_net *net, const nn_message *layer)
     }
     dm_status status = DM_OK;
     for (int k = 0; status == DM_OK && k < l->params; k++) {
+        nn_param_written(l->param[k], false);
         status = nn_param_from_message(net, l->param[k], l->param[k]->data, nn_sub_at(layer, "blobs", k));
     }
     return status;

@@ -77,6 +77,7 @@ dm_status nn_net_load_hdf5(nn_net *net, const char *path)
             char name[512];
             snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
             if (nn_hdf5_has(f, name)) {
+                nn_param_written(l->param[k], false);
                 status = nn_param_from_hdf5(net, l->param[k], l->param[k]->data, f, name);
             }
         }

@@ -73,6 +73,9 @@ dm_status dm_solver_keep(dm_solver *s, const char *name)
             count += status == DM_OK;
         }
     }
+    for (int i = 0; i < s->net->param_count; i++) {
+        nn_param_written(s->net->params[i], true); /* by their names */
+    }
     if (status != DM_OK) {
         snprintf(text, sizeof text, "%s", dm_error_message());
         forget(s, count);

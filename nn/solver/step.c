@@ -1,7 +1,8 @@
 /* A step of training as one program: forward and backward pass and update are planned once and run as one
  * command. What changes from run to run: data, which come before it, seeds, which advance, and learning rates,
- * which are elements of arrays. Nets with calls that wait, iter_size above 1 and clip_gradients go call by
- * call. */
+ * which are elements of arrays. Rounded copies of weights are those that the update of the run before wrote, or
+ * are written before the run (nn_params_renew). Nets with calls that wait, iter_size above 1 and clip_gradients
+ * go call by call. */
 #include "solver/solver.h"
 
 #include <stdio.h>
@@ -98,7 +99,10 @@ dm_status nn_step_run(dm_solver *s)
         }
     }
     s->net->pass++;
-    return status == DM_OK ? dm_program_run(s->session, s->program, 1, 0, NULL) : status;
+    status = status == DM_OK ? nn_params_renew(s->net) : status;
+    status = status == DM_OK ? dm_program_run(s->session, s->program, 1, 0, NULL) : status;
+    s->net->current = s->net->current && status == DM_OK;
+    return status;
 }
 
 dm_status nn_step_forward(dm_solver *s)
@@ -111,6 +115,7 @@ dm_status nn_step_forward(dm_solver *s)
     status =
         status == DM_OK ? dm_memory_trim(s->session) : status; /* workers with GPUs keep that of the step */
     status = status == DM_OK ? dm_program_set_run(s->session, program, s->net->pass) : status;
+    status = status == DM_OK ? nn_params_renew(s->net) : status;
     status = status == DM_OK ? nn_forward_part(s->net, true) : status; /* of this pass */
     s->net->pass++;
     status = status == DM_OK ? dm_program_run(s->session, program, 1, 0, NULL) : status;

@@ -9,7 +9,7 @@
 
 enum { STEPS = 4 };
 
-/* No steps: dm_momentum_step does it all in one pass. */
+/* No steps: dm_momentum_step does it all in one pass, and where weights have a rounded copy that too. */
 struct nn_rule {
     const char *type;
     int histories;
@@ -58,6 +58,7 @@ dm_status nn_solver_rule(dm_solver *s)
         }
     }
     s->net->histories = s->rule->histories;
+    s->net->copies = !s->rule->steps[0].text;
     s->history_count = s->rule->histories * s->net->param_count; /* h of all parameters, then k of all */
     return DM_OK;
 }
@@ -137,6 +138,7 @@ static dm_status clip(dm_solver *s, double *factor)
 typedef struct moving {
     double lr_mult, decay_mult;
     dm_array data, diff, history[2];
+    dm_array rounded; /* in a recorded step: the copy that is written too, or none */
 } moving;
 
 static dm_status update(dm_solver *s, const moving *p, double rate, double factor)
@@ -161,7 +163,9 @@ static dm_status update(dm_solver *s, const moving *p, double rate, double facto
                               DM_NUMBER("x", decay)};
     if (!s->rule->steps[0].text) {
         dm_factor r = recorded ? dm_element(recorded->array) : dm_value(now);
-        return dm_momentum_step(s->session, scale, decay, s->l1, m, r, p->diff, h, p->data);
+        return p->rounded.id ? dm_momentum_step_rounded(s->session, scale, decay, s->l1, m, r, p->diff, h,
+                                                        p->data, p->rounded)
+                             : dm_momentum_step(s->session, scale, decay, s->l1, m, r, p->diff, h, p->data);
     }
     dm_status status = nn_map(s->session, gradient, NN_COUNT(all), all, p->diff);
     for (int n = 0; status == DM_OK && n < STEPS && s->rule->steps[n].text; n++) {
@@ -187,15 +191,18 @@ dm_status nn_solver_move(dm_solver *s, double rate, double factor)
     const nn_net *n = s->net;
     dm_status status = DM_OK;
     bool two = s->rule->histories > 1;
+    s->net->current = n->current && n->recording; /* forward passes call by call round by themselves */
     for (int i = 0; status == DM_OK && i < n->flat_count; i++) {
         const nn_flat *f = &n->flats[i];
-        moving all = {f->lr_mult, f->decay_mult, f->data, f->diff, {s->flat_history[i]}};
+        moving all = {f->lr_mult, f->decay_mult, f->data, f->diff, {s->flat_history[i]}, DM_NO_ARRAY};
+        all.rounded = n->recording && nn_flat_copied(n, f) ? f->rounded : DM_NO_ARRAY;
         all.history[1] = two ? s->flat_history[i + n->flat_count] : DM_NO_ARRAY;
         status = update(s, &all, rate, factor);
     }
     for (int i = 0; status == DM_OK && i < n->param_count; i++) {
         const nn_param *p = n->params[i];
-        moving one = {p->lr_mult, p->decay_mult, p->data, p->diff, {s->history[i]}};
+        moving one = {p->lr_mult, p->decay_mult, p->data, p->diff, {s->history[i]}, DM_NO_ARRAY};
+        one.rounded = n->recording && nn_param_copied(n, p) ? p->rounded : DM_NO_ARRAY;
         one.history[1] = two ? s->history[i + n->param_count] : DM_NO_ARRAY;
         status = p->flat || p->lr_mult == 0 ? status : update(s, &one, rate, factor);
     }

@@ -14,6 +14,7 @@ enum {
     DMI_DT_INDEX = 1 << DM_I32 | 1 << DM_I64,
     DMI_DT_PLACES = DMI_DT_INDEX | 1 << DM_U8, /* of elements that pooling took */
     DMI_DT_WIDE = 1 << DM_F64 | 1 << DM_F32,
+    DMI_DT_HALF = 1 << DM_F16 | 1 << DM_BF16,
     DMI_DT_TAPS = 1 << DM_U8,
     DMI_DT_POOLED = DMI_DT_FLOAT | 1 << DM_U8,
     DMI_DT_PRODUCT = DMI_DT_FLOAT | DMI_DT_COMPLEX,

@@ -484,6 +484,20 @@ static dm_status form_momentum(fixture *f)
     return dm_momentum_step(f->s, 0.5, 0.1, 0, 0.9, rate, f->a, h, f->c);
 }
 
+static dm_status form_momentum_rounded(fixture *f)
+{
+    const int64_t shape[] = {SIDE, SIDE};
+    dm_array a[3];
+    dm_factor rate;
+    TRY(element_of(f, 0.5, &rate));
+    for (int i = 0; i < 3; i++) {
+        TRY(dm_array_create(f->s, DM_F32, 2, shape, NULL, &a[i]));
+        TRY(dm_copy(f->s, f->a, a[i]));
+    }
+    TRY(made(f, DM_BF16, 2, SIDE, SIDE));
+    return dm_momentum_step_rounded(f->s, 0.5, 0.1, 0, 0.9, rate, a[0], a[1], a[2], f->out[0]);
+}
+
 static dm_status form_lrn_pool(fixture *f)
 {
     const int64_t x[4] = {4, 6, 6, 2}, y[4] = {4, 3, 3, 2};
@@ -763,9 +777,12 @@ static dm_status form_memory_trim(fixture *f)
     X(poisson_elements)                                                                                        \
     X(require_elements)                                                                                        \
     X(gemv_elements)                                                                                           \
-    X(syr2_elements) X(symm_elements) X(her2k_elements) X(trsm_elements) X(rot_elements) X(pad_elements)       \
-        X(channel_sums_elements) X(relu_elements) X(inner_elements) X(inner_wire) X(softmax_elements)          \
-            X(cross_entropy_elements) X(nrm2)
+    X(syr2_elements)                                                                                           \
+    X(symm_elements)                                                                                           \
+    X(her2k_elements)                                                                                          \
+    X(trsm_elements) X(rot_elements) X(pad_elements) X(channel_sums_elements) X(relu_elements)                 \
+        X(inner_elements) X(inner_wire) X(softmax_elements) X(cross_entropy_elements) X(nrm2)                  \
+            X(momentum_rounded)
 
 static const struct {
     const char *name;

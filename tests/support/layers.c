@@ -120,20 +120,21 @@ void dmt_sums_widen(dmt_sums *s, const dmt_host *rounded)
 void dmt_conv_random(dmt_case *c, dmt_conv *v)
 {
     dmt_random *r = &c->random;
-    int64_t group = dmt_int(r, 1, 3);
+    const bool wide = dmt_chance(r, 6); /* so many channels that GPUs leave groups to cuDNN, and turn weights */
+    int64_t group = wide ? 2 : dmt_int(r, 1, 3);
     v->conv = (dm_conv)DM_CONV_INIT;
     v->conv.group = (int)group;
     v->conv.slices = dmt_layer_slices(c);
-    v->x[0] = v->y[0] = dmt_int(r, dmt_chance(r, 10) ? 0 : 1, 9);
-    v->w[3] = dmt_int(r, 1, 4);
+    v->x[0] = v->y[0] = dmt_int(r, dmt_chance(r, 10) ? 0 : 1, wide ? 3 : 9);
+    v->w[3] = wide ? 8 * dmt_int(r, 1, 8) : dmt_int(r, 1, 4);
     v->x[3] = group * v->w[3];
-    v->w[0] = v->y[3] = group * dmt_int(r, 1, 4);
+    v->w[0] = v->y[3] = group * (wide ? 8 * dmt_int(r, 1, 3) : dmt_int(r, 1, 4));
     for (int d = 0; d < 2; d++) {
         bool fits = false;
         while (!fits) {
-            v->x[1 + d] = dmt_int(r, 1, 9);
+            v->x[1 + d] = dmt_int(r, 1, wide ? 4 : 9);
             v->w[1 + d] = dmt_int(r, 1, 4);
-            v->conv.stride[d] = (int)dmt_int(r, 1, 3);
+            v->conv.stride[d] = wide ? 1 : (int)dmt_int(r, 1, 3);
             v->conv.pad[d] = (int)dmt_int(r, 0, 3);
             v->conv.dilation[d] = (int)dmt_int(r, 1, 3);
             int64_t last = v->x[1 + d] + 2 * v->conv.pad[d] - 1 - v->conv.dilation[d] * (v->w[1 + d] - 1);

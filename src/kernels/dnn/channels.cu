@@ -71,16 +71,31 @@ template <int V> static __device__ __forceinline__ portion portion_of(const sums
     return {c, begin + team, works ? end : 0};
 }
 
-template <typename T, typename S, int V, bool ALIGNED>
+/* Where x goes too: an image for each group, of `channels` channels. */
+template <typename S> struct groups_of {
+    S *at; /* NULL: nowhere */
+    int64_t channels;
+};
+
+/* APART: x goes to the groups' images. */
+template <typename T, typename S, int V, bool ALIGNED, bool APART>
 static __global__ void __launch_bounds__(THREADS)
-    sum_parts(const sums_params p, const S *x, const S *y, double *partial)
+    sum_parts(const sums_params p, const S *x, const S *y, const groups_of<S> groups, double *partial)
 {
     after_previous();
     portion mine = portion_of<V>(p);
     double sum[V] = {};
+    S *to = NULL;
+    if constexpr (APART) {
+        int64_t group = mine.c / groups.channels;
+        to = groups.at + group * p.rows * groups.channels + mine.c - group * groups.channels;
+    }
 #pragma unroll 4
     for (int64_t r = mine.row; r < mine.end; r += p.teams) {
         group<T, V> a = load<T, S, V, ALIGNED>(x + r * p.pitch + mine.c);
+        if constexpr (APART) {
+            stored<T, S, V>(to + r * groups.channels, a);
+        }
         if (y != NULL) {
             group<T, V> b = load<T, S, V, ALIGNED>(y + r * p.pitch + mine.c);
 #pragma unroll
@@ -171,17 +186,16 @@ static sums_params deal(const dmi_queue *q, int64_t rows, int64_t channels, int6
 
 template <typename T, typename S, int V>
 static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pitch, const S *x, const S *y,
-                        dm_dtype out_dtype, void *out)
+                        const groups_of<S> &groups, dm_dtype out_dtype, void *out)
 {
     dim3 grid;
     sums_params p = deal(q, rows, channels, pitch, V, out, out_dtype == DM_F64, &grid);
     bool aligned = (((uintptr_t)x | (uintptr_t)y) & 15) == 0;
     double *partial = (double *)q->workspace;
-    if (aligned) {
-        launch_after(q, sum_parts<T, S, V, true>, grid, p, x, y, partial);
-    } else {
-        launch_after(q, sum_parts<T, S, V, false>, grid, p, x, y, partial);
-    }
+    auto kernel = groups.at != NULL ? sum_parts<T, S, V, true, true>
+                  : aligned         ? sum_parts<T, S, V, true, false>
+                                    : sum_parts<T, S, V, false, false>;
+    launch_after(q, kernel, grid, p, x, y, groups, partial);
     unsigned blocks = blocks_for(channels, THREADS / WARP);
     if (p.out != NULL) {
         return;
@@ -201,7 +215,7 @@ static void launch_sums(dmi_queue *q, int64_t rows, int64_t channels, const void
     int64_t most = q->workspace_bytes / (int64_t)sizeof(double) / V * V;
     for (int64_t c = 0; c < channels; c += most) {
         launch_part<T, S, V>(q, rows, channels - c < most ? channels - c : most, channels, (const S *)x + c,
-                             y != NULL ? (const S *)y + c : NULL, out_dtype,
+                             y != NULL ? (const S *)y + c : NULL, groups_of<S>{}, out_dtype,
                              (char *)out + c * dmi_dtype_bytes(out_dtype));
     }
 }
@@ -220,6 +234,29 @@ void dmi_cuda_launch_channels(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_
                                      : (four ? launch_sums<float, float, 4> : launch_sums<float, float, 1>);
     launch(q, rows, channels, x, y, out_dtype, out);
     dmi_cuda_launched(q, "channel_sums");
+}
+
+template <typename T, typename S, int V>
+static void launch_apart(dmi_queue *q, int64_t rows, int64_t channels, int64_t groups, const void *x, void *to,
+                         dm_dtype out_dtype, void *out)
+{
+    launch_part<T, S, V>(q, rows, channels, channels, (const S *)x, NULL,
+                         groups_of<S>{(S *)to, channels / groups}, out_dtype, out);
+}
+
+void dmi_cuda_launch_groups_sums(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, int64_t groups,
+                                 const void *x, void *to, dm_dtype out_dtype, void *out)
+{
+    if (channels * (int64_t)sizeof(double) > q->workspace_bytes) {
+        dmi_cuda_launch_groups(q, rows, channels * dmi_dtype_bytes(dtype), groups, false, x, to);
+        dmi_cuda_launch_channels(q, dtype, rows, channels, x, NULL, out_dtype, out);
+        return;
+    }
+    auto launch = dtype == DM_BF16  ? launch_apart<float, bf16, 8>
+                  : dtype == DM_F16 ? launch_apart<float, f16, 8>
+                                    : launch_apart<float, float, 4>;
+    launch(q, rows, channels, groups, x, to, out_dtype, out);
+    dmi_cuda_launched(q, "groups_sums");
 }
 
 template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, const dmi_cuda_relu_sums *r)

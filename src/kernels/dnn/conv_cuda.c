@@ -194,12 +194,13 @@ dm_status dmi_conv_weights_cuda(const dmi_kernel_call *call)
     int64_t places = d->dnn.samples * d->out[0] * d->out[1];
     void *at[DMI_DNN_REFS];
     dmi_cuda_align_in(call, 3, at);
+    bool library = places > 0 && by_library(call, DMI_CUDNN_WEIGHTS, at);
     if (places == 0) {
         clear(call, 2, at[2]);
-    } else if (!by_library(call, DMI_CUDNN_WEIGHTS, at)) {
+    } else if (!library) {
         each_range(call, at, weights);
     }
-    if (at[3]) {
+    if (at[3] && !(library && dmi_cudnn_packs(d))) {
         dmi_cuda_launch_channels(call->queue, d->dnn.dtype, places, d->out[2], at[1], NULL, d->dnn.type[3],
                                  at[3]);
     }

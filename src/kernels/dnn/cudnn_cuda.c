@@ -2,8 +2,9 @@
  * matrices are faster (adr/0019). Images and weights stay as they are: NHWC and KRSC. Strides over few
  * channels become channels first. Few groups are convolutions of their own: the library has few engines for
  * groups, and none for many shapes. Forward their channels stay where they are if there is an engine for pixels
- * that lie apart. Else they are copied to the workspace and back: engines for gradients would copy them too, of
- * each group and less fast. The queues of a device share what is made for a shape. */
+ * that lie apart; and for gradients by the input, which are convolutions forward of dy by turned weights. Else
+ * they are copied to the workspace and back: engines for gradients would copy them too, of each group and less
+ * fast. The queues of a device share what is made for a shape. */
 #include "device/cuda/cudnn.h"
 #include "kernels/dnn/cudnn_plan.h"
 
@@ -11,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT_MOST = 512, DEVICES = 256 };
+/* TURNED_LEAST: channels; the engines for pixels that lie apart make 64 at once. */
+enum { KEPT_MOST = 512, DEVICES = 256, TURNED_LEAST = 32 };
 
 typedef struct kept {
     dmi_convolution shape; /* without what differs between slices; all padding is zero */
@@ -68,7 +70,8 @@ static cache *join(dmi_queue *q, dmi_cudnn *dnn)
 
 static void kept_make(kept *k, cudnnHandle_t handle, int64_t room)
 {
-    static const char *const names[] = {"forward", "by the input", "by the weights", "forward with bias"};
+    static const char *const names[] = {"forward", "by the input", "by the weights", "forward with bias",
+                                        "forward, fused"};
     const dmi_convolution *d = &k->shape;
     int64_t begin = dmi_now_ns();
     dmi_cudnn_plan_make(&k->plan, handle, k->which, d, room);
@@ -127,16 +130,59 @@ static cudnnStatus_t run_in_place(const kept *k, cudnnHandle_t handle, const dmi
     for (int64_t g = 0; g < d->group && s == CUDNN_STATUS_SUCCESS; g++) {
         void *part[DMI_CUDNN_OPERANDS] = {(char *)operand[0] + g * one->in[2] * elem,
                                           (char *)operand[1] + g * one->out[2] * elem,
-                                          (char *)operand[2] + g * one->out[2] * d->columns[1] * elem,
+                                          (char *)operand[2] + g * one->out[2] * one->columns[1] * elem,
                                           operand[3] ? (float *)operand[3] + g * one->out[2] : NULL};
         s = dmi_cudnn_plan_run(&k->plan, handle, part, workspace);
     }
     return s;
 }
 
-/* Group by group, each an image of its own in the workspace. */
-static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+/* May the gradient by the input be a convolution forward, of dy by the turned weights? */
+static bool turns(const dmi_convolution *d)
+{
+    bool can = dmi_cudnn_packs(d) && d->in[2] / d->group >= TURNED_LEAST;
+    for (int a = 0; a < 2; a++) {
+        can = can && d->stride[a] == 1 && d->pad[a] <= d->dilation[a] * (d->kernel[a] - 1);
+    }
+    return can;
+}
+
+/* That convolution, of a group. */
+static dmi_convolution turned_of(const dmi_convolution *d)
+{
+    dmi_convolution t = *d;
+    for (int a = 0; a < 2; a++) {
+        t.in[a] = d->out[a];
+        t.out[a] = d->in[a];
+        t.pad[a] = d->dilation[a] * (d->kernel[a] - 1) - d->pad[a];
+    }
+    t.in[2] = d->out[2] / d->group;
+    t.out[2] = d->in[2] / d->group;
+    t.columns[1] = t.kernel[0] * t.kernel[1] * t.in[2];
+    t.group = 1;
+    t.dnn.pitch[DMI_CUDNN_X] = d->out[2];
+    t.dnn.pitch[DMI_CUDNN_Y] = d->in[2];
+    return t;
+}
+
+static cudnnStatus_t run_turned(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
                                 const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
+                                char *workspace)
+{
+    const dmi_cuda_turned t = {.elem = (int)dmi_dtype_bytes(d->dnn.dtype),
+                               .groups = d->group,
+                               .outputs = one->in[2],
+                               .channels = one->out[2],
+                               .places = d->kernel[0] * d->kernel[1]};
+    void *const forward[DMI_CUDNN_OPERANDS] = {operand[1], operand[0], workspace, NULL};
+    dmi_cuda_launch_turned(q, &t, operand[2], workspace);
+    return run_in_place(k, handle, d, one, forward, workspace + dmi_cudnn_part(d, d->out[2] * d->columns[1]));
+}
+
+/* Group by group, each an image of its own in the workspace. sums: of dy by channel, made on the way, or NULL.
+ */
+static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+                                const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS], void *sums,
                                 char *workspace)
 {
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
@@ -148,7 +194,10 @@ static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handl
     if (k->which != DMI_CUDNN_DATA) {
         dmi_cuda_launch_groups(q, x_rows, d->in[2] * elem, d->group, false, operand[0], x);
     }
-    if (!forward) {
+    if (sums) {
+        dmi_cuda_launch_groups_sums(q, d->dnn.dtype, y_rows, d->out[2], d->group, operand[1], y, d->dnn.type[3],
+                                    sums);
+    } else if (!forward) {
         dmi_cuda_launch_groups(q, y_rows, d->out[2] * elem, d->group, false, operand[1], y);
     }
     for (int64_t g = 0; g < d->group && s == CUDNN_STATUS_SUCCESS; g++) {
@@ -210,6 +259,7 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     dmi_convolution one = *d;
     bool packs = dmi_cudnn_packs(d), folds = dmi_cudnn_folds(d) && which != DMI_CUDNN_DATA;
     bool forward = which == DMI_CUDNN_FORWARD || which == DMI_CUDNN_BIASED;
+    const dmi_convolution turned = turned_of(d);
     if (!dnn || !dmi_cudnn_takes(d)) {
         return false;
     }
@@ -225,8 +275,15 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     one.dnn.pitch[DMI_CUDNN_Y] = forward ? dmi_conv_pitch(d) : one.out[2];
     pthread_mutex_lock(&lock);
     cache *c = join(q, dnn);
-    kept *k = c ? kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d)) : NULL;
+    bool by_turned = which == DMI_CUDNN_DATA && turns(d);
+    kept *k = !c          ? NULL
+              : by_turned ? kept_get(c, DMI_CUDNN_FUSED, &turned, dnn->handle, dmi_cudnn_room(d))
+                          : kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
     bool in_place = packs && forward && k && k->plan.plan;
+    if (by_turned && k && !k->plan.plan) {
+        by_turned = false;
+        k = kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
+    }
     if (packs && forward && k && !in_place) {
         one.dnn.pitch[DMI_CUDNN_X] = one.in[2];
         one.dnn.pitch[DMI_CUDNN_Y] = one.out[2];
@@ -235,10 +292,12 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     bool serves = k && k->plan.plan;
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
     if (serves) {
-        s = in_place ? run_in_place(k, dnn->handle, d, &one, operand, workspace)
-            : packs  ? run_groups(q, k, dnn->handle, d, &one, operand, workspace)
-            : folds  ? run_folded(q, k, dnn->handle, d, &one, operand, workspace)
-                     : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
+        void *sums = which == DMI_CUDNN_WEIGHTS ? at[3] : NULL;
+        s = by_turned  ? run_turned(q, k, dnn->handle, d, &turned, operand, workspace)
+            : in_place ? run_in_place(k, dnn->handle, d, &one, operand, workspace)
+            : packs    ? run_groups(q, k, dnn->handle, d, &one, operand, sums, workspace)
+            : folds    ? run_folded(q, k, dnn->handle, d, &one, operand, workspace)
+                       : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
     }
     pthread_mutex_unlock(&lock);
     if (s != CUDNN_STATUS_SUCCESS) {

@@ -132,9 +132,9 @@ static bool epilogue(dmi_cudnn_plan *p, const dmi_convolution *d, const int64_t 
 static bool graph(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_convolution *d,
                   cudnnBackendDescriptor_t *out)
 {
-    const struct names *n = &names[which == DMI_CUDNN_BIASED ? DMI_CUDNN_FORWARD : which];
+    const struct names *n = &names[which >= DMI_CUDNN_BIASED ? DMI_CUDNN_FORWARD : which];
     cudnnBackendDescriptor_t x, y, w, conv, op[3], sum;
-    bool biased = which == DMI_CUDNN_BIASED;
+    bool biased = which == DMI_CUDNN_BIASED, fused = which == DMI_CUDNN_FUSED;
     const int64_t x_dims[4] = {d->dnn.samples, d->in[2], d->in[0], d->in[1]},
                   y_dims[4] = {d->dnn.samples, d->out[2], d->out[0], d->out[1]},
                   w_dims[4] = {d->out[2], d->in[2] / d->group, d->kernel[0], d->kernel[1]};
@@ -145,7 +145,7 @@ static bool graph(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_
         return false;
     }
     sum = y;
-    return (!biased || tensor(p, SUM, d->dnn.dtype, y_dims, d->dnn.pitch[DMI_CUDNN_Y], &sum)) &&
+    return (!(biased || fused) || tensor(p, SUM, d->dnn.dtype, y_dims, d->dnn.pitch[DMI_CUDNN_Y], &sum)) &&
            moves(p, d, &conv) && make(p, n->type, &op[0]) && set(op[0], n->alpha, CUDNN_TYPE_FLOAT, 1, &one) &&
            set(op[0], n->beta, CUDNN_TYPE_FLOAT, 1, &zero) &&
            set(op[0], n->conv, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv) &&
@@ -153,11 +153,12 @@ static bool graph(dmi_cudnn_plan *p, cudnnHandle_t handle, int which, const dmi_
            set(op[0], n->y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &sum) &&
            set(op[0], n->w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w) && ok(cudnnBackendFinalize(op[0])) &&
            (!biased || epilogue(p, d, y_dims, sum, y, op + 1)) &&
+           (!fused || pointwise(p, CUDNN_POINTWISE_IDENTITY, sum, NULL, y, &op[1])) &&
            make(p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, out) &&
            set(*out, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-               !biased   ? 1
-               : d->relu ? 3
-                         : 2,
+               !biased && !fused ? 1
+               : d->relu         ? 3
+                                 : 2,
                op) &&
            set(*out, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle) &&
            ok(cudnnBackendFinalize(*out));

@@ -109,6 +109,18 @@ void dmi_cuda_launch_windows_back(dmi_queue *q, const dmi_cuda_windows *p, int64
 void dmi_cuda_launch_groups(dmi_queue *q, int64_t rows, int64_t bytes, int64_t groups, bool back, const void *from,
                             void *to);
 
+/* The same to images of groups, and out[c] = the sum over rows of x[., c], as dmi_cuda_launch_channels adds
+ * them (channels.cu). dtype: f32, f16 or bf16. */
+void dmi_cuda_launch_groups_sums(dmi_queue *q, dm_dtype dtype, int64_t rows, int64_t channels, int64_t groups,
+                                 const void *x, void *to, dm_dtype out_dtype, void *out);
+/* Weights of a convolution whose gradient by the input is to be made as a convolution forward: of each group
+ * turned[c, R - 1 - r, S - 1 - s, k] = w[k, r, s, c]. elem: 2 or 4 bytes. */
+typedef struct dmi_cuda_turned {
+    int elem;
+    int64_t groups, outputs, channels, places; /* outputs, channels: of a group; places: R S */
+} dmi_cuda_turned;
+void dmi_cuda_launch_turned(dmi_queue *q, const dmi_cuda_turned *t, const void *w, void *turned);
+
 /* --- depth.cu: 16-bit elements */
 typedef struct dmi_cuda_depth {
     int64_t samples;
@@ -153,9 +165,16 @@ void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_R
 void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS]);
 
 /* --- cudnn_cuda.c */
-enum { DMI_CUDNN_FORWARD, DMI_CUDNN_DATA, DMI_CUDNN_WEIGHTS, DMI_CUDNN_BIASED /* forward */ };
-/* Runs the convolution of aligned references, without its bias and ReLU but for DMI_CUDNN_BIASED; false: cuDNN has no engine for it, and
- * nothing was done. The choice follows from the descriptor. workspace: dmi_cudnn_workspace. */
+enum {
+    DMI_CUDNN_FORWARD,
+    DMI_CUDNN_DATA,
+    DMI_CUDNN_WEIGHTS,
+    DMI_CUDNN_BIASED, /* forward */
+    DMI_CUDNN_KINDS
+};
+/* Runs the convolution of aligned references, without its bias and ReLU but for DMI_CUDNN_BIASED, and without
+ * the gradient of its bias unless dmi_cudnn_packs; false: cuDNN has no engine for it, and nothing was done. The
+ * choice follows from the descriptor. workspace: dmi_cudnn_workspace. */
 bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *const at[DMI_DNN_REFS],
                     void *workspace);
 

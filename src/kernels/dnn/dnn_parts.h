@@ -33,7 +33,7 @@ enum { DMI_DNN_ALIGNED = 16 }; /* bytes at which operands of libraries begin */
 int64_t dmi_dnn_moved_bytes(const dmi_dnn *d, int last);
 /* Bytes that an engine of cuDNN may take for a convolution: those of the operands, within bounds. */
 int64_t dmi_cudnn_room(const dmi_convolution *d);
-/* And the images that are copied: of groups, or with blocks as channels. */
+/* And the images that are copied, of groups or with blocks as channels, or weights that are turned. */
 int64_t dmi_cudnn_workspace(const dmi_convolution *d);
 bool dmi_cudnn_is_built(void);
 /* Does cuDNN take it, where the build has it? Of f32 only what may be rounded to TF32. */

@@ -65,7 +65,9 @@ int64_t dmi_cudnn_workspace(const dmi_convolution *d)
         x = d->dnn.samples * f.in[0] * f.in[1] * f.in[2];
         return dmi_cudnn_room(d) + dmi_cudnn_part(d, x) + dmi_cudnn_part(d, f.out[2] * f.columns[1]);
     }
-    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? dmi_cudnn_part(d, x) + dmi_cudnn_part(d, y) : 0);
+    int64_t images = dmi_cudnn_part(d, x) + dmi_cudnn_part(d, y),
+            w = dmi_cudnn_part(d, d->out[2] * d->columns[1]);
+    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? DMI_MAX(images, w) : 0);
 }
 
 static int64_t convolution(const void *desc, const dmi_device_facts *facts)

@@ -5,14 +5,14 @@
 #include "kernels/cuda/launch.h"
 
 typedef struct dmi_cuda_momentum {
-    dm_dtype dtype;
+    dm_dtype dtype, rounded; /* rounded: of the copy; 0: there is none */
     double scale, decay, momentum, rate;
     const void *element;   /* the rate in memory; NULL: it is `rate` */
     bool wide, decays, l1; /* wide: the element is f64 */
     int64_t count;         /* elements that lie one behind the other; 0: a box */
 } dmi_cuda_momentum;
-/* Sides of the box: the gradient; history and weights. */
+/* Sides of the box: the gradient; history, weights and their copy. */
 void dmi_cuda_launch_momentum(dmi_queue *q, const dmi_cuda_momentum *m, const dmi_cuda_box *box,
-                              const void *gradient, void *history, void *weights);
+                              const void *gradient, void *history, void *weights, void *copy);
 
 #endif

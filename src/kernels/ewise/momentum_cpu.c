@@ -28,6 +28,17 @@ typedef struct numbers {
 ROW(float, row_f32)
 ROW(double, row_f64)
 
+/* A row of w, rounded. */
+static void round_row(const float *w, dm_dtype to, void *out, int64_t stride, int64_t n)
+{
+    dmi_chunk buffer;
+    for (int64_t i = 0; i < n; i += DMI_CHUNK) {
+        const int64_t m = DMI_MIN(n - i, DMI_CHUNK);
+        dmi_row_store(DM_F32, dmi_row_load(DM_F32, w + i * stride, stride, DM_F32, &buffer, m), to,
+                      dmi_at_mut(out, i * stride * dmi_dtype_bytes(to)), stride, m);
+    }
+}
+
 bool dmi_momentum_box(const dmi_momentum *d, dmi_box *box, int64_t *at)
 {
     *box = (dmi_box){.ndim = d->ndim, .sides = 2};
@@ -73,6 +84,11 @@ dm_status dmi_momentum_cpu(const dmi_kernel_call *call)
             row_f64(&p, box.extent[inner], stride, g, h, w);
         } else {
             row_f32(&p, box.extent[inner], stride, g, h, w);
+        }
+        if (d->rounded != 0) {
+            round_row(w, d->rounded,
+                      dmi_at_mut(call->at[dmi_momentum_copy(d)], at[1] * dmi_dtype_bytes(d->rounded)),
+                      stride[1], box.extent[inner]);
         }
     } while (dmi_box_next(&box, inner, index, at));
     return DM_OK;
