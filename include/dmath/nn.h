@@ -234,7 +234,8 @@ DM_API DM_CHECKED dm_status dm_net_own_gradient(dm_net *net, const char *blob, d
 DM_API DM_CHECKED dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff);
 /* The array of parameter `number` of a layer, and that of its gradient. In a net of the phase TRAIN they may be
  * views of parts of larger arrays, and what a command that failed has written to one of them poisons the
- * others. The net's: do not destroy. Errors: DM_ERR_ARG. */
+ * others. The net's: do not destroy. Errors: DM_ERR_ARG. Cost: once the program has `data`, each step of a
+ * solver of 16 bits rounds all weights anew, for the program may have written them. */
 DM_API DM_CHECKED dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *data, dm_array *diff);
 /* The blobs that no layer reads, in the order of their names: how many there are, and of number i its name, its weight
  * in the loss, and *value, the element of one that is a number, such as a loss; NULL: not wanted. Blocks where value is
