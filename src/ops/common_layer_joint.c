@@ -2,7 +2,8 @@
  * small, and each sum by itself costs transfers between all workers. So a sum whose result is a part of a
  * larger array waits: its addends lie beside those of others in one workspace, a *bucket*. A full bucket is
  * added up as one array, and one kernel copies the sums to where they belong. A call that touches a result that
- * waits has it made before. Each element's addends are those it would have by itself, in the same order. */
+ * waits has it made before. Each element's addends are those it would have by itself, in the same order. One
+ * worker alone sends nothing, but saves a kernel for each sum; what a single slice made is copied at once. */
 #include "ops/common_layer.h"
 
 #include <string.h>
@@ -42,8 +43,7 @@ struct dmi_joint *dmi_joint_begin(dmi_builder *b, const dmi_program *p, const dm
 {
     const dmi_profile *profile = b->profile;
     int64_t most = profile->sum_bucket ? profile->sum_bucket : profile->gpu ? CHOSEN : 0;
-    struct dmi_joint *joint =
-        most > 1 && profile->workers > 1 && b->me < profile->workers ? dmi_build_alloc(b, sizeof *joint) : NULL;
+    struct dmi_joint *joint = most > 1 && b->me < profile->workers ? dmi_build_alloc(b, sizeof *joint) : NULL;
     if (joint) {
         memset(joint, 0, sizeof *joint);
         joint->p = p;
@@ -96,8 +96,10 @@ bool dmi_joint_add(dmi_builder *b, const dmi_call *call, int operand, const dmi_
 {
     struct dmi_joint *joint = b->joint;
     int64_t count = dmi_layer_elements(sum->out), to = 0;
-    if (!joint || sum->keeps || !sum->unscaled || sum->count < 2 || sum->out->layout->replicas < 2 ||
-        count == 0 || count * dmi_dtype_bytes(sum->dtype) >= joint->most) {
+    bool alone = b->profile->workers == 1; /* nothing travels, but kernels are fewer */
+    if (!joint || sum->keeps || !sum->unscaled ||
+        (!alone && (sum->count < 2 || sum->out->layout->replicas < 2)) || count == 0 ||
+        count * dmi_dtype_bytes(sum->dtype) >= joint->most) {
         return false;
     }
     int array = (int)call->operand[operand].id, large = large_of(joint->p, array, &to);
@@ -156,8 +158,14 @@ static void place(dmi_builder *b, const bucket *k)
     }
 }
 
-/* Copies what was added up to where it belongs. */
-static void hand_out(dmi_builder *b, const bucket *k, const dmi_desc *large, int sums)
+/* Are they what the only slice made, and nothing else? Then nothing is added up. */
+static bool is_made(const bucket *k)
+{
+    return k->count == 1 && k->wire == k->dtype;
+}
+
+/* Copies what was added up, which is of this type, to where it belongs. */
+static void hand_out(dmi_builder *b, const bucket *k, const dmi_desc *large, dm_dtype dtype, int sums)
 {
     int runs = 0;
     for (const waiting *w = k->first; w; w = w->next) {
@@ -169,7 +177,7 @@ static void hand_out(dmi_builder *b, const bucket *k, const dmi_desc *large, int
         run[runs++] = (dmi_run){.a = w->at, .b = w->to, .len = w->count};
     }
     dmi_copy copy = {.ndim = 1,
-                     .src_dtype = large->dtype,
+                     .src_dtype = dtype,
                      .dst_dtype = large->dtype,
                      .nrun = {runs},
                      .run = {run},
@@ -223,20 +231,27 @@ static dm_status make(dmi_builder *b, bucket *const *k, int count)
     dmi_layer_sum sum[BUCKETS];
     dmi_desc together[BUCKETS];
     dm_status status = DM_OK;
+    int sums = 0, of[BUCKETS];
     for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
         place(b, k[i]);
-        status = sum_of(b, k[i], &together[i], &sum[i]);
+        of[i] = sums;
+        if (!is_made(k[i])) {
+            status = sum_of(b, k[i], &together[sums], &sum[sums]);
+            sums++;
+        }
     }
-    if (status == DM_OK && !b->failed) {
+    if (sums > 0 && status == DM_OK && !b->failed) {
         dmi_build_phase(b);
-        status = dmi_plan_layer_sums(sum, count);
+        status = dmi_plan_layer_sums(sum, sums);
     }
     dmi_build_phase(b);
     for (int i = 0; i < count && status == DM_OK && !b->failed; i++) {
         const dmi_desc *large = &b->joint->p->array[k[i]->array].desc;
-        if (k[i]->first->next && large->layout->position[b->me] >= 0) {
-            dmi_build_channel(b, dmi_layer_sum_channel(&sum[i]));
-            hand_out(b, k[i], large, sum[i].ref.index);
+        if (is_made(k[i])) {
+            hand_out(b, k[i], large, k[i]->dtype, k[i]->work);
+        } else if (k[i]->first->next && large->layout->position[b->me] >= 0) {
+            dmi_build_channel(b, dmi_layer_sum_channel(&sum[of[i]]));
+            hand_out(b, k[i], large, large->dtype, sum[of[i]].ref.index);
         }
         *k[i] = (bucket){0};
     }

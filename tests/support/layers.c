@@ -129,14 +129,21 @@ void dmt_conv_random(dmt_case *c, dmt_conv *v)
     v->w[3] = wide ? 8 * dmt_int(r, 1, 8) : dmt_int(r, 1, 4);
     v->x[3] = group * v->w[3];
     v->w[0] = v->y[3] = group * (wide ? 8 * dmt_int(r, 1, 3) : dmt_int(r, 1, 4));
+    /* the first layer of a net: few channels, by strides, to many outputs */
+    bool first = !wide && dmt_chance(r, 15);
+    if (first) {
+        v->conv.group = 1;
+        v->x[3] = v->w[3];
+        v->w[0] = v->y[3] = dmt_int(r, 1, 8) * 8;
+    }
     for (int d = 0; d < 2; d++) {
         bool fits = false;
         while (!fits) {
-            v->x[1 + d] = dmt_int(r, 1, wide ? 4 : 9);
-            v->w[1 + d] = dmt_int(r, 1, 4);
+            v->x[1 + d] = dmt_int(r, 1, first ? 20 : wide ? 4 : 9);
+            v->w[1 + d] = dmt_int(r, 1, first ? 7 : 4);
             v->conv.stride[d] = wide ? 1 : (int)dmt_int(r, 1, 3);
             v->conv.pad[d] = (int)dmt_int(r, 0, 3);
-            v->conv.dilation[d] = (int)dmt_int(r, 1, 3);
+            v->conv.dilation[d] = first ? 1 : (int)dmt_int(r, 1, 3);
             int64_t last = v->x[1 + d] + 2 * v->conv.pad[d] - 1 - v->conv.dilation[d] * (v->w[1 + d] - 1);
             fits = last >= 0;
             v->y[1 + d] = 0;

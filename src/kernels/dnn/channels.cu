@@ -5,8 +5,8 @@ extern "C" {
 }
 #include "kernels/dnn/stored.cuh"
 
-/* PARTS: 8 on each of 132 multiprocessors */
-enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 8, WARP = 32 };
+/* PARTS: 8 on each of 132 multiprocessors. SIDE: sums of 8 bytes in a sector of memory */
+enum { THREADS = DMI_CUDA_THREADS, PARTS = 1056, ROWS_LEAST = 2, WARP = 32, SIDE = 4 };
 
 /* V elements from `at` on; ALIGNED: at once. */
 template <typename T, typename S, int V, bool ALIGNED>
@@ -136,25 +136,42 @@ static __global__ void __launch_bounds__(THREADS)
     join_teams<V>(p, sum, partial);
 }
 
-/* A warp for a channel. */
+/* A thread block for SIDE channels, so that threads side by side read whole sectors: each thread adds up the
+ * parts of one channel from its row on, every ROWS-th; then the sums of the rows are added. */
 template <typename OUT>
 static __global__ void __launch_bounds__(THREADS)
     join(int64_t channels, int parts, const double *partial, OUT *out)
 {
     after_previous();
-    int64_t c = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
-    if (c >= channels) {
-        return;
-    }
+    const int ROWS = THREADS / SIDE, AHEAD = 6;
+    __shared__ double shared[THREADS / WARP][SIDE];
+    int row = (int)threadIdx.x / SIDE, side = (int)threadIdx.x % SIDE;
+    int64_t c = (int64_t)blockIdx.x * SIDE + side;
     double sum = 0;
-    for (int i = (int)threadIdx.x % WARP; i < parts; i += WARP) {
-        sum += partial[(int64_t)i * channels + c];
+    for (int i = row; i < parts && c < channels; i += ROWS * AHEAD) {
+        double part[AHEAD]; /* all on their way at once */
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            part[k] = i + k * ROWS < parts ? partial[(int64_t)(i + k * ROWS) * channels + c] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) {
+            sum += part[k];
+        }
     }
-    for (int by = WARP / 2; by > 0; by /= 2) {
+    for (int by = WARP / 2; by >= SIDE; by /= 2) {
         sum += __shfl_down_sync(0xffffffffu, sum, by);
     }
-    if (threadIdx.x % WARP == 0) {
-        out[c] = (OUT)sum;
+    if (threadIdx.x % WARP < SIDE) {
+        shared[threadIdx.x / WARP][side] = sum;
+    }
+    __syncthreads();
+    if (row == 0 && c < channels) {
+        double all = 0;
+        for (int w = 0; w < THREADS / WARP; w++) {
+            all += shared[w][side];
+        }
+        out[c] = (OUT)all;
     }
 }
 
@@ -196,7 +213,7 @@ static void launch_part(dmi_queue *q, int64_t rows, int64_t channels, int64_t pi
                   : aligned         ? sum_parts<T, S, V, true, false>
                                     : sum_parts<T, S, V, false, false>;
     launch_after(q, kernel, grid, p, x, y, groups, partial);
-    unsigned blocks = blocks_for(channels, THREADS / WARP);
+    unsigned blocks = blocks_for(channels, SIDE);
     if (p.out != NULL) {
         return;
     }
@@ -270,8 +287,8 @@ template <typename T, typename S, int V> static void launch_relu(dmi_queue *q, c
         launch_after(q, relu_parts<T, S, V, (V > 1)>, grid, p, r->x_pitch, r->pitch, (const S *)r->x + c,
                      (const S *)r->dy + c, (S *)r->dx + c, partial);
         if (p.out == NULL) {
-            launch_after(q, join<double>, dim3(blocks_for(channels, THREADS / WARP)), channels, (int)grid.x,
-                         partial, r->sums + c);
+            launch_after(q, join<double>, dim3(blocks_for(channels, SIDE)), channels, (int)grid.x, partial,
+                         r->sums + c);
         }
     }
 }

@@ -1,10 +1,10 @@
 /* Convolutions by cuDNN, version 9, of 16-bit types, and of f32 where TF32 is allowed: without it products of
  * matrices are faster (adr/0019). Images and weights stay as they are: NHWC and KRSC. Strides over few
- * channels become channels first. Few groups are convolutions of their own: the library has few engines for
- * groups, and none for many shapes. Forward their channels stay where they are if there is an engine for pixels
- * that lie apart; and for gradients by the input, which are convolutions forward of dy by turned weights. Else
- * they are copied to the workspace and back: engines for gradients would copy them too, of each group and less
- * fast. The queues of a device share what is made for a shape. */
+ * channels become channels first, and columns side by side outputs. Few groups are convolutions of their own:
+ * the library has few engines for groups, and none for many shapes. Forward their channels stay where they are
+ * if there is an engine for pixels that lie apart; and for gradients by the input, which are convolutions
+ * forward of dy by turned weights. Else they are copied to the workspace and back: engines for gradients would
+ * copy them too, of each group and less fast. The queues of a device share what is made for a shape. */
 #include "device/cuda/cudnn.h"
 #include "kernels/dnn/cudnn_plan.h"
 
@@ -216,13 +216,16 @@ static cudnnStatus_t run_groups(dmi_queue *q, const kept *k, cudnnHandle_t handl
 
 static dmi_cuda_depth depth_of(const dmi_convolution *d, const dmi_convolution *folded, bool weights)
 {
+    int side = (int)(folded->out[2] / d->out[2]);
     dmi_cuda_depth p = {.samples = weights ? d->out[2] : d->dnn.samples,
                         .channels = (int)d->in[2],
-                        .depth = (int)folded->in[2]};
+                        .depth = (int)folded->in[2],
+                        .turns = weights ? side : 1,
+                        .shift = (int)d->stride[1]};
     for (int a = 0; a < 2; a++) {
         p.in[a] = (int)(weights ? d->kernel[a] : d->in[a]);
         p.out[a] = (int)(weights ? folded->kernel[a] : folded->in[a]);
-        p.block[a] = (int)d->stride[a];
+        p.block[a] = (int)d->stride[a] * (a == 1 ? side : 1);
         p.pad[a] = weights ? 0 : (int)d->pad[a];
     }
     return p;
@@ -236,15 +239,20 @@ static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, cudnnHandle_t handl
     dmi_cuda_depth image = depth_of(d, folded, false), weights = depth_of(d, folded, true);
     char *x = workspace,
          *w = x + dmi_cudnn_part(d, d->dnn.samples * folded->in[0] * folded->in[1] * folded->in[2]);
-    char *room = w + dmi_cudnn_part(d, folded->out[2] * folded->columns[1]);
+    char *bias = w + dmi_cudnn_part(d, folded->out[2] * folded->columns[1]);
+    char *room = bias + dmi_cudnn_bias_bytes(folded);
     void *part[DMI_CUDNN_OPERANDS] = {x, operand[1], w, operand[3]};
     dmi_cuda_launch_depth(q, &image, operand[0], x);
     if (k->which != DMI_CUDNN_WEIGHTS) {
         dmi_cuda_launch_depth(q, &weights, operand[2], w);
     }
+    if (operand[3] && weights.turns > 1) {
+        dmi_cuda_launch_turns(q, d->out[2], weights.turns, operand[3], (float *)bias);
+        part[3] = bias;
+    }
     cudnnStatus_t s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
     if (k->which == DMI_CUDNN_WEIGHTS) {
-        dmi_cuda_launch_depth_back(q, &weights, w, operand[2]);
+        dmi_cuda_launch_depth_back(q, &weights, d->dnn.dtype, w, operand[2]);
     }
     return s;
 }
@@ -272,7 +280,7 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
         dmi_cudnn_fold(d, &one);
     }
     one.dnn.pitch[DMI_CUDNN_X] = packs && forward ? d->in[2] : one.in[2];
-    one.dnn.pitch[DMI_CUDNN_Y] = forward ? dmi_conv_pitch(d) : one.out[2];
+    one.dnn.pitch[DMI_CUDNN_Y] = forward && dmi_conv_pitch(d) > one.out[2] ? dmi_conv_pitch(d) : one.out[2];
     pthread_mutex_lock(&lock);
     cache *c = join(q, dnn);
     bool by_turned = which == DMI_CUDNN_DATA && turns(d);

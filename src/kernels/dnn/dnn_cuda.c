@@ -149,9 +149,11 @@ static bool is_aligned(const void *p, int64_t bytes)
     return (uintptr_t)p % (uintptr_t)bytes == 0;
 }
 
-/* Items are groups of channels of a place of y, or (back) of x. */
-static dmi_cuda_pooling describe(const dmi_kernel_call *call, const dmi_pooling *d, bool grouped)
+/* Items are groups of channels of a place of y, or (back) of x; an item takes several where there are many. */
+static dmi_cuda_pooling describe(const dmi_kernel_call *call, const dmi_pooling *d, const int64_t places[2],
+                                 bool grouped)
 {
+    enum { MANY = 132 * 2048 }; /* as many threads as run at once */
     int64_t group = 16 / dmi_dtype_bytes(d->dnn.dtype);
     dmi_cuda_pooling p = {.dtype = d->dnn.dtype,
                           .method = d->method,
@@ -161,7 +163,11 @@ static dmi_cuda_pooling describe(const dmi_kernel_call *call, const dmi_pooling 
                           .channels = d->in[2],
                           .seed = (uint64_t)call->number[0].whole};
     int64_t groups = d->in[2] / p.group;
+    int64_t all = d->dnn.samples * places[0] * places[1] * groups;
     p.repeat = groups % 4 == 0 ? 4 : groups % 2 == 0 ? 2 : 1;
+    while (p.repeat > 1 && all / p.repeat < MANY) {
+        p.repeat /= 2;
+    }
     p.lanes = dmi_cuda_divide_by(groups / p.repeat);
     for (int a = 0; a < 2; a++) {
         p.in[a] = (int)d->in[a];
@@ -200,7 +206,7 @@ static void pool(const dmi_kernel_call *call, const void *x, void *y, int32_t *w
     int64_t from = d->in[0] * d->in[1] * d->in[2], to = d->out[0] * d->out[1] * d->in[2],
             step = samples_at_once(d, d->out);
     bool grouped = is_aligned(x, 16) && is_aligned(y, 16) && is_aligned(which, 16) && is_aligned(taps, 8);
-    dmi_cuda_pooling p = describe(call, d, grouped);
+    dmi_cuda_pooling p = describe(call, d, d->out, grouped);
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
         p.samples = DMI_MIN(step, d->dnn.samples - n);
         p.items = (uint32_t)(p.samples * to / p.group / p.repeat);
@@ -240,7 +246,8 @@ dm_status dmi_pooling_back_cuda(const dmi_kernel_call *call)
         pool(call, x, NULL, NULL, call->workspace);
         taps = call->workspace;
     }
-    dmi_cuda_pooling p = describe(call, d, is_aligned(dy, 16) && is_aligned(dx, 16) && is_aligned(taps, 8));
+    dmi_cuda_pooling p =
+        describe(call, d, d->in, is_aligned(dy, 16) && is_aligned(dx, 16) && is_aligned(taps, 8));
     for (int64_t n = 0; n < d->dnn.samples; n += step) {
         p.samples = DMI_MIN(step, d->dnn.samples - n);
         p.items = (uint32_t)(p.samples * to / p.group / p.repeat);
@@ -302,7 +309,7 @@ static void pool_normalised(const dmi_kernel_call *call, const char *x, char *ta
     const int64_t padded[2] = {own->in[0] + own->pad[0], own->in[1] + own->pad[1]};
     int64_t elem = dmi_dtype_bytes(d->dnn.dtype), in = own->in[0] * own->in[1] * own->in[2],
             out = own->out[0] * own->out[1] * own->in[2], step = samples_at_once(own, padded);
-    dmi_cuda_pooling p = describe(call, own, true);
+    dmi_cuda_pooling p = describe(call, own, own->out, true);
     for (int64_t n = 0; n < d->dnn.samples && made; n += step) {
         p.samples = DMI_MIN(step, d->dnn.samples - n);
         dmi_cuda_lrn l = numbers_of(call, &d->lrn, p.samples * in);

@@ -126,11 +126,16 @@ typedef struct dmi_cuda_depth {
     int64_t samples;
     int in[2], out[2], block[2], pad[2]; /* rows and columns: of x, folded, of a block; of zeros before x */
     int channels, depth;                 /* of x; folded, a multiple of 8 */
+    int turns, shift;                    /* 1 or more; columns */
 } dmi_cuda_depth;
-/* folded[n, i, j, (a block[1] + b) channels + c] = x[n, i block[0] + a - pad[0], j block[1] + b - pad[1], c] */
+/* folded[t samples + n, i, j, (a block[1] + b) channels + c]
+ *     = x[n, i block[0] + a - pad[0], j block[1] + b - pad[1] - t shift, c] for each turn t */
 void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x, void *folded);
-/* x = the elements of folded that are its. */
-void dmi_cuda_launch_depth_back(dmi_queue *q, const dmi_cuda_depth *p, const void *folded, void *x);
+/* x = the elements of folded that are its, all turns added up, of f16 or bf16. */
+void dmi_cuda_launch_depth_back(dmi_queue *q, const dmi_cuda_depth *p, dm_dtype dtype, const void *folded,
+                                void *x);
+/* y = x, `turns` times */
+void dmi_cuda_launch_turns(dmi_queue *q, int64_t count, int64_t turns, const float *x, float *y);
 
 /* --- images.cu */
 typedef struct dmi_cuda_images {

@@ -53,8 +53,16 @@ static inline bool dmi_cudnn_folds(const dmi_convolution *d)
     return dmi_dtype_bytes(d->dnn.dtype) == 2 && d->group == 1 && d->dilation[0] == 1 && d->dilation[1] == 1 &&
            d->stride[0] * d->stride[1] > 1 && d->in[2] < DMI_DNN_ALIGNED / 2;
 }
+/* So many columns of y side by side are computed at one place then, each with outputs of its own, from a block
+ * that much wider: engines are slow with few channels and few outputs (adr/0074). A power of 2. */
+int64_t dmi_cudnn_side(const dmi_convolution *d);
 /* The convolution that comes of it. */
 void dmi_cudnn_fold(const dmi_convolution *d, dmi_convolution *folded);
+/* Bytes of its bias, an element for each of its outputs. */
+static inline int64_t dmi_cudnn_bias_bytes(const dmi_convolution *folded)
+{
+    return (folded->out[2] * (int64_t)sizeof(float) + 255) / 256 * 256;
+}
 /* Bytes of so many elements in the workspace. */
 static inline int64_t dmi_cudnn_part(const dmi_convolution *d, int64_t elements)
 {

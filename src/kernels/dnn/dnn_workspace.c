@@ -41,17 +41,37 @@ int64_t dmi_cudnn_room(const dmi_convolution *d)
     return rounded(DMI_MIN(DMI_MAX(bytes, CUDNN_LEAST), CUDNN_MOST));
 }
 
+static int64_t depth_of(const dmi_convolution *d)
+{
+    return d->in[2] * d->stride[0] * d->stride[1];
+}
+
+int64_t dmi_cudnn_side(const dmi_convolution *d)
+{
+    enum { DEPTH_MOST = 64, OUT_MOST = 256, EVEN = 8 };
+    bool dense = dmi_conv_pitch(d) == d->out[2] && d->out[2] % EVEN == 0;
+    int64_t side = 1;
+    while (dense && d->out[1] % (2 * side) == 0 && 2 * side * depth_of(d) <= DEPTH_MOST &&
+           2 * side * d->out[2] <= OUT_MOST) {
+        side *= 2;
+    }
+    return side;
+}
+
 void dmi_cudnn_fold(const dmi_convolution *d, dmi_convolution *f)
 {
-    int64_t depth = d->in[2] * d->stride[0] * d->stride[1];
+    int64_t side = dmi_cudnn_side(d), block[2] = {d->stride[0], side * d->stride[1]},
+            reach[2] = {d->kernel[0], d->kernel[1] + (side - 1) * d->stride[1]};
     *f = *d;
+    f->out[1] /= side;
+    f->out[2] *= side;
     for (int a = 0; a < 2; a++) {
-        f->kernel[a] = (d->kernel[a] + d->stride[a] - 1) / d->stride[a];
-        f->in[a] = d->out[a] + f->kernel[a] - 1;
+        f->kernel[a] = (reach[a] + block[a] - 1) / block[a];
+        f->in[a] = f->out[a] + f->kernel[a] - 1;
         f->stride[a] = 1;
         f->pad[a] = 0;
     }
-    f->in[2] = (depth + 7) / 8 * 8;
+    f->in[2] = (side * depth_of(d) + 7) / 8 * 8;
     f->columns[1] = f->kernel[0] * f->kernel[1] * f->in[2];
 }
 
@@ -63,7 +83,8 @@ int64_t dmi_cudnn_workspace(const dmi_convolution *d)
         dmi_convolution f;
         dmi_cudnn_fold(d, &f);
         x = d->dnn.samples * f.in[0] * f.in[1] * f.in[2];
-        return dmi_cudnn_room(d) + dmi_cudnn_part(d, x) + dmi_cudnn_part(d, f.out[2] * f.columns[1]);
+        return dmi_cudnn_room(d) + dmi_cudnn_part(d, x) + dmi_cudnn_part(d, f.out[2] * f.columns[1]) +
+               dmi_cudnn_bias_bytes(&f);
     }
     int64_t images = dmi_cudnn_part(d, x) + dmi_cudnn_part(d, y),
             w = dmi_cudnn_part(d, d->out[2] * d->columns[1]);

@@ -117,12 +117,29 @@ template <typename S> struct largest_short {
                 best[j] = two::word(__hmax2_nan(two::of(best[j]), two::of(value[i].v[j])));
             }
         }
+        uint32_t unordered = 0;
+#pragma unroll
+        for (int j = 0; j < WORDS; j++) {
+            unordered |= __hneu2_mask(two::of(best[j]), two::of(best[j]));
+        }
+        if (unordered == 0) {
+            find<ALL, false>(value, inside);
+        } else {
+            find<ALL, true>(value, inside);
+        }
+    }
+    /* The first that is the largest, or, where there are NaNs, the first of them. */
+    template <bool ALL, bool NANS, int COUNT>
+    __device__ __forceinline__ void find(const window_element (&value)[COUNT], const bool (&inside)[COUNT])
+    {
 #pragma unroll
         for (int i = COUNT - 1; i >= 0; i--) {
 #pragma unroll
             for (int j = 0; j < WORDS && (ALL || inside[i]); j++) {
-                uint32_t same = __heq2_mask(two::of(value[i].v[j]), two::of(best[j])) |
-                                __hneu2_mask(two::of(value[i].v[j]), two::of(value[i].v[j]));
+                uint32_t same = __heq2_mask(two::of(value[i].v[j]), two::of(best[j]));
+                if (NANS) {
+                    same |= __hneu2_mask(two::of(value[i].v[j]), two::of(value[i].v[j]));
+                }
                 tap[j] = (same & (uint32_t)(i * 0x10001)) | (~same & tap[j]);
             }
         }
