@@ -130,7 +130,7 @@ void dmt_conv_random(dmt_case *c, dmt_conv *v)
     v->x[3] = group * v->w[3];
     v->w[0] = v->y[3] = group * (wide ? 8 * dmt_int(r, 1, 3) : dmt_int(r, 1, 4));
     /* the first layer of a net: few channels, by strides, to many outputs */
-    bool first = !wide && dmt_chance(r, 15);
+    bool first = !wide && dmt_chance(r, 25);
     if (first) {
         v->conv.group = 1;
         v->x[3] = v->w[3];
