@@ -41,7 +41,7 @@ int64_t dmi_cudnn_room(const dmi_convolution *d)
     return rounded(DMI_MIN(DMI_MAX(bytes, CUDNN_LEAST), CUDNN_MOST));
 }
 
-static int64_t depth_of(const dmi_convolution *d)
+static int64_t block_channels(const dmi_convolution *d)
 {
     return d->in[2] * d->stride[0] * d->stride[1];
 }
@@ -51,8 +51,8 @@ int64_t dmi_cudnn_side(const dmi_convolution *d)
     enum { DEPTH_MOST = 64, OUT_MOST = 256, EVEN = 8 };
     bool dense = dmi_conv_pitch(d) == d->out[2] && d->out[2] % EVEN == 0;
     int64_t side = 1;
-    while (dense && d->out[1] % (2 * side) == 0 && 2 * side * depth_of(d) <= DEPTH_MOST &&
-           2 * side * d->out[2] <= OUT_MOST) {
+    while (dense && 2 * side <= d->out[1] && d->out[1] % (2 * side) == 0 &&
+           2 * side * block_channels(d) <= DEPTH_MOST && 2 * side * d->out[2] <= OUT_MOST) {
         side *= 2;
     }
     return side;
@@ -71,7 +71,7 @@ void dmi_cudnn_fold(const dmi_convolution *d, dmi_convolution *f)
         f->stride[a] = 1;
         f->pad[a] = 0;
     }
-    f->in[2] = (side * depth_of(d) + 7) / 8 * 8;
+    f->in[2] = (side * block_channels(d) + 7) / 8 * 8;
     f->columns[1] = f->kernel[0] * f->kernel[1] * f->in[2];
 }
 
