@@ -5,12 +5,13 @@
  * image, tap by tap within each group, and each window of these dims is an image more. So the rest is a
  * convolution of images; a Deconvolution is its gradient. Scratch: such images of the elements (X) and with an
  * element for each window (Y), weights in their order (W) and the gradient of these (DW), each with a view that
- * convolutions take; and where there are lead dims, all elements with the channels last (ALL). */
+ * convolutions take; and where there are lead dims, all elements with the channels last (ALL), and of several
+ * groups a tap of them (TAP). */
 #include "layers/layers.h"
 
 #include <string.h>
 
-enum { X, X_IMAGES, Y, Y_IMAGES, W, W_IMAGES, DW, DW_IMAGES, ALL };
+enum { X, X_IMAGES, Y, Y_IMAGES, W, W_IMAGES, DW, DW_IMAGES, ALL, TAP };
 
 bool nn_conv_is_nd(const nn_layer *l)
 {
@@ -93,12 +94,12 @@ static dm_status make_images(nn_layer *l, int i, const shapes *h, dm_dtype type)
     nn_blob b = {.ndim = axis + spatial + 1};
     memcpy(b.shape, l->bottom[0]->shape, (size_t)axis * sizeof *b.shape);
     for (int d = 0; d < spatial; d++) {
-        const bool windows = i == Y || (i == X && d < h->lead);
+        const bool windows = i == Y || (i != ALL && d < h->lead);
         b.shape[axis + d] = windows ? h->s.side[d].windows : h->s.side[d].from;
     }
     b.shape[axis + spatial] = channels;
     dm_status status = nn_blob_array(l->net, &b, type, &l->scratch[i]);
-    return status == DM_OK && i != ALL
+    return status == DM_OK && (i == X || i == Y)
                ? dm_array_reshape(l->net->session, l->scratch[i], 4,
                                   (int64_t[]){h->images, image[0], image[1], channels}, &l->scratch[i + 1])
                : status;
@@ -126,6 +127,9 @@ dm_status nn_conv_nd_prepare(nn_layer *l)
     status = status == DM_OK ? make_images(l, X, &h, info.dtype) : status;
     status = status == DM_OK ? make_images(l, Y, &h, info.dtype) : status;
     status = status == DM_OK && h.lead > 0 ? make_images(l, ALL, &h, DM_F32) : status;
+    if (status == DM_OK && h.lead > 0 && h.group > 1 && (h.back || l->down[0])) {
+        status = make_images(l, TAP, &h, info.dtype);
+    }
     if (status == DM_OK && h.s.spatial != 2) {
         status = make_weights(l, W, &h, info.dtype);
         status = status == DM_OK && l->net->phase == NN_TRAIN ? make_weights(l, DW, &h, DM_F32) : status;
@@ -152,56 +156,80 @@ static dm_status turn(const nn_layer *l, const shapes *h, bool to_blob, dm_array
     return dm_permute(l->net->session, to_blob ? images : array, perm, to_blob ? array : images);
 }
 
-/* A tap of a group: its channels in X, and the elements that it takes in ALL. */
-typedef struct views {
-    dm_array images, all;
+/* What a tap takes: windows from `at` on of X, and elements from `from` on of ALL. */
+typedef struct reach {
+    int64_t at[DM_MAX_DIMS], from[DM_MAX_DIMS], shape[DM_MAX_DIMS], step[DM_MAX_DIMS];
     bool any; /* not all of it is padding */
-} views;
+} reach;
 
-static dm_status views_of(const nn_layer *l, const shapes *h, int64_t group, int64_t tap, views *v)
+static reach reach_of(const nn_layer *l, const shapes *h, int64_t tap)
 {
     const int axis = h->s.axis, last = axis + h->s.spatial;
-    const int64_t inner = h->channels / h->group;
-    int64_t at[DM_MAX_DIMS] = {0}, from[DM_MAX_DIMS] = {0}, shape[DM_MAX_DIMS], step[DM_MAX_DIMS];
-    int64_t rest = tap;
-    *v = (views){.any = true};
-    for (int d = last; d >= 0; d--) {
-        const nn_side *side = d >= axis && d < last ? &h->s.side[d - axis] : NULL;
-        shape[d] = side ? side->from : d == last ? inner : l->bottom[0]->shape[d];
-        step[d] = 1;
+    reach r = {.any = true};
+    for (int d = last - 1; d >= 0; d--) {
+        const nn_side *side = d >= axis ? &h->s.side[d - axis] : NULL;
+        r.shape[d] = side ? side->from : l->bottom[0]->shape[d];
+        r.step[d] = 1;
         if (side && d - axis < h->lead) {
-            shape[d] = nn_side_reach(side, rest % side->kernel, &at[d], &from[d]);
-            step[d] = side->stride;
-            rest /= side->kernel;
-            v->any = v->any && shape[d] > 0;
+            r.shape[d] = nn_side_reach(side, tap % side->kernel, &r.at[d], &r.from[d]);
+            r.step[d] = side->stride;
+            tap /= side->kernel;
+            r.any = r.any && r.shape[d] > 0;
         }
     }
-    from[last] = group * inner;
-    at[last] = (group * h->taps + tap) * inner;
-    if (!v->any) {
-        return DM_OK;
-    }
-    dm_status status = dm_array_view(l->net->session, l->scratch[X], at, shape, &v->images);
-    return status == DM_OK ? dm_array_slice(l->net->session, l->scratch[ALL], from, shape, step, &v->all)
-                           : status;
+    r.step[last] = 1;
+    return r;
 }
 
-/* ALL's elements to X, or X, added up over the taps, to ALL. */
-static dm_status taps(const nn_layer *l, const shapes *h, bool add)
+/* Channels of it in an array. */
+static dm_status part(const nn_layer *l, const shapes *h, const reach *r, int array, int64_t channel,
+                      int64_t count, dm_array *out)
+{
+    const int last = h->s.axis + h->s.spatial;
+    int64_t lo[DM_MAX_DIMS], shape[DM_MAX_DIMS];
+    memcpy(lo, array == ALL ? r->from : r->at, sizeof lo);
+    memcpy(shape, r->shape, sizeof shape);
+    lo[last] = channel;
+    shape[last] = count;
+    return array == ALL ? dm_array_slice(l->net->session, l->scratch[ALL], lo, shape, r->step, out)
+                        : dm_array_view(l->net->session, l->scratch[array], lo, shape, out);
+}
+
+/* From one array to, or added to, another. */
+static dm_status move(const nn_layer *l, const shapes *h, const reach *r, int from, int64_t from_channel,
+                      int to, int64_t to_channel, int64_t count, bool add)
 {
     dm_session *session = l->net->session;
+    dm_array x = DM_NO_ARRAY, y = DM_NO_ARRAY;
+    dm_status status = part(l, h, r, from, from_channel, count, &x);
+    status = status == DM_OK ? part(l, h, r, to, to_channel, count, &y) : status;
+    if (status == DM_OK) {
+        status = add ? dm_axpby(session, 1, x, 1, y) : dm_copy(session, x, y);
+    }
+    return end(session, end(session, status, x), y);
+}
+
+/* ALL's elements to X, or X, added up over the taps, to ALL. The channels of a group are few: those of all
+ * groups are added at once. */
+static dm_status taps(const nn_layer *l, const shapes *h, bool add)
+{
+    const int64_t inner = h->channels / h->group;
+    const bool joined = h->group > 1;
     bool zeros = add;
     for (int d = 0; d < h->lead; d++) {
         zeros = zeros || h->s.side[d].pad > 0;
     }
-    dm_status status = zeros ? dm_fill(session, l->scratch[add ? ALL : X], 0) : DM_OK;
-    for (int64_t i = 0; status == DM_OK && i < h->group * h->taps; i++) {
-        views v;
-        status = views_of(l, h, i / h->taps, i % h->taps, &v);
-        if (status == DM_OK && v.any) {
-            status = add ? dm_axpby(session, 1, v.images, 1, v.all) : dm_copy(session, v.all, v.images);
+    dm_status status = zeros ? dm_fill(l->net->session, l->scratch[add ? ALL : X], 0) : DM_OK;
+    for (int64_t tap = 0; status == DM_OK && tap < h->taps; tap++) {
+        const reach r = reach_of(l, h, tap);
+        for (int64_t g = 0; status == DM_OK && r.any && g < h->group; g++) {
+            const int64_t x = (g * h->taps + tap) * inner, all = g * inner;
+            status = add ? move(l, h, &r, X, x, joined ? TAP : ALL, all, inner, !joined)
+                         : move(l, h, &r, ALL, all, X, x, inner, false);
         }
-        status = end(session, end(session, status, v.images), v.all);
+        if (status == DM_OK && r.any && add && joined) {
+            status = move(l, h, &r, TAP, 0, ALL, 0, h->channels, true);
+        }
     }
     return status;
 }
