@@ -27,7 +27,9 @@
  * dm_explain_begin, the timeline and messages count a run as one command, called program. Cached replicas
  * (option replicas) take no part.
  *
- * No call of this header blocks. */
+ * No call of this header blocks, but as with all calls: where the command ring (option ring) is full, it waits until
+ * the slowest worker has read on. A worker reads on between commands, not while it is in a long run (dm_program_run,
+ * run_until), whose workers may so hold up what is given to others after it. A larger ring has room for more. */
 #ifndef DMATH_PROGRAM_H
 #define DMATH_PROGRAM_H
 
