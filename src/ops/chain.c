@@ -4,6 +4,7 @@
 #include "ops/product/gemm.h"
 #include "plan/reduce.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* The tail, link by link. */
@@ -185,12 +186,9 @@ static dm_status plan_inputs(chain_plan *p, const dmi_chain *chain, const dmi_de
             dmi_desc_add_dim(&p->desc[i], 1, &p->layout[i]);
             p->value[i] = (dmi_value){.desc = &p->desc[i], .ref = dmi_ref_operand(at, DMI_READ)};
             break;
-        case DMI_CHAIN_ARRAY:
-            p->value[i] = dmi_value_operand(p->call, at);
-            break;
         default:
-            status = dmi_fail(DM_ERR_INTERNAL, "%s: input %d is of kind %d", dmi_call_name(p->call), i,
-                              chain->kind[i]);
+            assert(chain->kind[i] == DMI_CHAIN_ARRAY);
+            p->value[i] = dmi_value_operand(p->call, at);
         }
         if (status != DM_OK) {
             return status;

@@ -179,11 +179,9 @@ static dm_status plan_matrices(dmi_builder *b, const dmi_call *call, const dmi_r
     case DMI_GEMM_CONTRACT:
         dmi_contract_plan(&p);
         break;
-    case DMI_GEMM_STATIONARY:
-        dmi_stationary_plan(&p);
-        break;
     default:
-        status = dmi_fail(DM_ERR_INTERNAL, "%s: algorithm %d has no planner", dmi_call_name(call), how.algorithm);
+        assert(how.algorithm == DMI_GEMM_STATIONARY);
+        dmi_stationary_plan(&p);
     }
     dmi_product_end(&p);
     return status;

@@ -378,10 +378,7 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
     dmi_instance *inst = dmi_instance_create(&w->engine, p->operands, p->numbers, p->number);
     for (int i = 0; inst && i < p->operands; i++) {
         const dmi_entry *entry = dmi_store_find(w, id[part ? part->operand[i] : i]);
-        if (!entry) { /* its creation failed here and was reported */
-            dmi_instance_free(&w->engine, inst);
-            return dmi_fail(DM_ERR_NOMEM, "an array of a program does not exist here");
-        }
+        assert(entry); /* check.c has looked */
         dmi_instance_operand(inst, i, entry, p->array[i].mode, f->head.command);
     }
     atomic_fetch_add(&program->plan->refs, inst != NULL);

@@ -231,6 +231,21 @@ static void refusals(dmt_case *c)
     dmt_things t = dmt_things_make(c);
     const int64_t row[] = {5}, cell[] = {1, 1};
     dm_array whole = dmt_thing_make(c, DM_I32, 1, row), one = dmt_thing_make(c, DM_F32, 2, cell), made = DM_NO_ARRAY;
+    /* four along as many dims: together too many elements, though each is small */
+    enum { LONG = 1 << 16 };
+    dm_array apart[4], total = dmt_thing_make(c, DM_U64, 0, row);
+    dm_map_arg four[4];
+    for (int i = 0; i < 4; i++) {
+        int64_t shape[4] = {1, 1, 1, 1};
+        shape[i] = LONG;
+        DMT_OK(c, dm_array_create(s, DM_U8, 4, shape, NULL, &apart[i]));
+        four[i] = (dm_map_arg){.name = (const char *[]){"a", "b", "c", "d"}[i], .array = apart[i]};
+    }
+    REFUSED(DMT_ONE(SHAPE), "is too large", dm_map(s, "sum(a + b + c + d)", 4, four, total));
+    for (int i = 0; i < 4; i++) {
+        DMT_OK(c, dm_array_destroy(s, apart[i]));
+    }
+    DMT_OK(c, dm_array_destroy(s, total));
     dm_map_arg x[] = {DM_ARG("x", t.f)}, both[] = {DM_ARG("x", t.f), DM_ARG("w", t.wide)},
                across[] = {DM_ARG("x", t.f), DM_ARG("r", t.row)}, own[] = {DM_ARG("one", one)};
     REFUSED(DMT_ONE(SHAPE), "the elements are 6x5, and scalar without the reduced dims; out is",
