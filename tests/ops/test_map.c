@@ -125,6 +125,11 @@ static void refusals(dmt_case *c)
     REFUSED(DMT_ONE(SHAPE), "w", dm_map_new(s, "x + w", 2, both, NULL, &made));
     REFUSED(DMT_ONE(DTYPE), "bitwise_and", dm_map(s, "x & 1", 1, x, t.g));
     REFUSED(DMT_ONE(UNSUPPORTED), "sum", dm_map(s, "sum(x) + 1", 1, x, t.g));
+    char places[400] = "x"; /* dims from the front and from the back are different ones */
+    for (int d = -8; d < 8; d++) {
+        snprintf(places + strlen(places), sizeof places - strlen(places), " + index(%d)", d);
+    }
+    REFUSED(DMT_ONE(ARG), "indices of more than", dm_map(s, places, 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "seed", dm_map(s, "uniform(x)", 1, x, t.g));
     REFUSED(DMT_ONE(ARG), "out", dm_map_new(s, "x", 1, x, NULL, NULL));
     dmt_things_end(c, &t);
