@@ -66,10 +66,11 @@
  *    stderr as above, every call that waits or comes later returns DM_ERR_DIED with it, and dm_finalize returns at once
  *    (DM_OK if a call has returned the death, else DM_ERR_DIED). Then dm_init starts a session on the workers that are
  *    left, numbered anew from 0; dm_checkpoint_load (<dmath/checkpoint.h>) has the arrays. A worker comes to it when
- *    its step is done. If none is left, dm_init returns DM_ERR_STATE. For workers of one host, on CPUs with direct
- *    transport, under `mpirun --enable-recovery` (Open MPI 4; mpirun then ends with status 0, whatever the ranks end
- *    with) or srun without --kill-on-bad-exit (it ends with the status of the dead; a rank sees that option only as
- *    SLURM_KILL_BAD_EXIT); else dm_init returns DM_ERR_CONFIG and says which of these is missing. A death while dm_init
+ *    its step is done; where that takes longer than meet_s, dm_init returns DM_ERR_TIMEOUT and may be called again. If
+ *    none is left, it returns DM_ERR_STATE. For workers of one host, on CPUs with direct transport, under `mpirun
+ *    --enable-recovery` (Open MPI 4; mpirun then ends with status 0, whatever the ranks end with) or srun without
+ *    --kill-on-bad-exit (it ends with the status of the dead; a rank sees that option only as SLURM_KILL_BAD_EXIT);
+ *    else dm_init returns DM_ERR_CONFIG and says which of these is missing. A death while dm_init
  *    or dm_finalize runs ends the job. Workers that are threads die with the program: for them the option means
  *    nothing.
  *  - A worker without host memory for its part of a command, or whose payload MPI refuses, ends the session: every call
