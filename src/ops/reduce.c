@@ -77,7 +77,7 @@ dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims
  */
 static void join_shapes(const dmi_call *call, dmi_desc *shape)
 {
-    const dmi_desc *x[DMI_MAX_OPERANDS];
+    const dmi_desc *x[DMI_MAX_OPERANDS] = {0};
     for (int i = 0; i < call->noperand - 1; i++) {
         x[i] = &call->operand[i].desc;
     }
