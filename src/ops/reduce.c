@@ -73,8 +73,7 @@ dm_status dm_norm(dm_session *session, dm_array x, double order, const int *dims
     return submit(session, row, (manner){.scale = NO_SCALE}, x, dims, ndims, out);
 }
 
-/* The shape that the inputs broadcast to: there is one, for dm_map has looked, and all others have one input.
- */
+/* The shape that the inputs broadcast to. There is one: dm_map has looked, and all others have one input. */
 static void join_shapes(const dmi_call *call, dmi_desc *shape)
 {
     const dmi_desc *x[DMI_MAX_OPERANDS] = {0};
