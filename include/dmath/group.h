@@ -14,7 +14,7 @@
  * begun they are not sorted so.
  *
  * A call that reads or writes elements of an array on workers of the group that has begun waits for the workers
- * of this group alone, not for what others are still at; what has failed there a later call reports.
+ * of this group alone, not for what others are still at; failures it returns as dm_group_sync does.
  *
  * No call of this header blocks but dm_group_sync, dm_group_wait and dm_group_counters; the others send
  * nothing. */
@@ -50,9 +50,14 @@ DM_API DM_CHECKED dm_status dm_group_end(dm_session *session);
  * are. Errors: DM_ERR_HANDLE; DM_ERR_ARG (room is too small, count). */
 DM_API DM_CHECKED dm_status dm_group_workers(dm_session *session, dm_group group, int room, int *workers, int *count);
 
-/* Blocks until the group's workers have done all commands given so far; others may still be at work. Where workers are
- * on other hosts it waits for their last report. Errors: DM_ERR_HANDLE, those of dm_sync; after a failure it has waited
- * for all workers. */
+/* Blocks until the group's workers have done all commands given so far, also those of other groups that they
+ * are in: who shares a worker with a group that has a long command waits for that one. Others may still be at
+ * work. Where workers are on other hosts it waits for their last report. Errors: DM_ERR_HANDLE, those of
+ * dm_sync: the failures of commands in which a worker of the group takes part. So a command of a group without
+ * a common worker fails at a barrier of that group, or at dm_sync. A failure is returned once: the first call
+ * that asks for one of its workers has it. What failed with it on workers that were not waited for is returned
+ * later. After a failure it has waited for all workers. In a session of more than 64 workers, those whose
+ * numbers differ by a multiple of 64 count as one for failures. */
 DM_API DM_CHECKED dm_status dm_group_sync(dm_session *session, dm_group group);
 
 /* Waits at most so many seconds (0: only looks; negative: no limit) until the group's workers have done all

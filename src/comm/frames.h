@@ -5,7 +5,7 @@
 #include "comm/hub.h"
 #include "plan/program.h"
 
-#define DMI_PROTOCOL 4
+#define DMI_PROTOCOL 5
 
 enum dmi_frame_kind {
     DMI_FRAME_PAD = 1, /* fills the end of the command ring */

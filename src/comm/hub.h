@@ -45,6 +45,7 @@ typedef struct dmi_error_record {
     atomic_int present; /* FULL: filled by the worker; EMPTY: the master has taken it */
     int32_t status;
     uint64_t command, culprit; /* culprit: dmi_culprit */
+    uint64_t members;          /* bit w % 64: worker w takes part in the command */
     int32_t writes;            /* memories that the command writes, by number: no worker's part of them may be read */
     uint32_t write[DMI_ERROR_WRITES];
     char text[DMI_ERROR_TEXT];

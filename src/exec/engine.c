@@ -148,6 +148,7 @@ static bool put_report(dmi_port *port, const dmi_error_record *from)
             record->status = from->status;
             record->command = from->command;
             record->culprit = from->culprit;
+            record->members = from->members;
             record->writes = from->writes;
             memcpy(record->write, from->write, sizeof record->write);
             memcpy(record->text, from->text, sizeof record->text);
@@ -178,10 +179,11 @@ static bool keep_report(dmi_engine *e, const dmi_error_record *record)
     return kept != NULL;
 }
 
-void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
-                              int count)
+void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, uint64_t members, dm_status status,
+                              const char *text, const uint32_t *written, int count)
 {
-    dmi_error_record record = {.status = status, .command = culprit >> 16, .culprit = culprit};
+    dmi_error_record record = {
+        .status = status, .command = culprit >> 16, .culprit = culprit, .members = members};
     record.writes = DMI_MIN(count, DMI_ERROR_WRITES);
     memcpy(record.write, written, (size_t)record.writes * sizeof *written);
     snprintf(record.text, sizeof record.text, "%s", text);
@@ -208,7 +210,9 @@ bool dmi_engine_report_rest(dmi_engine *e)
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text)
 {
     uint32_t none = 0;
-    dmi_engine_report_writes(e, dmi_culprit(command, 0), status, text, &none, 0);
+    bool worker = e->config.me < e->config.endpoints - 1;
+    uint64_t members = worker ? UINT64_C(1) << e->config.me % 64 : UINT64_MAX;
+    dmi_engine_report_writes(e, dmi_culprit(command, 0), members, status, text, &none, 0);
 }
 
 uint64_t dmi_engine_culprit(const dmi_instance *inst)
@@ -313,7 +317,8 @@ static void fail(dmi_engine *e, dmi_instance *inst, const dmi_step *step, dm_sta
         }
     }
     describe_failure(e, inst, step, text, line, sizeof line);
-    dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->called), status, line, written, count);
+    dmi_engine_report_writes(e, dmi_culprit(inst->command, inst->called), inst->members, status, line, written,
+                             count);
 }
 
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text)

@@ -41,7 +41,7 @@ enum dmi_failed { DMI_FAILED_BY_OTHERS = 1, DMI_FAILED_HERE = 2 };
 
 typedef struct dmi_instance { /* a command in flight */
     dmi_plan *plan;
-    uint64_t command;
+    uint64_t command, members; /* members: bit w % 64: worker w takes part */
     int op, noperand;
     uint16_t called;         /* public call (dmi_api_name), for messages; 0: not known */
     uint32_t group, program; /* for the timeline: numbers from 1, 0: none; */
@@ -351,10 +351,12 @@ DM_CHECKED bool dmi_engine_await(dmi_engine *e, bool (*is_true)(dmi_engine *e));
 /* Memory from the pool, unless a planted fault says no. A GPU that has none left waits for what earlier commands give back
  * before that is an error. */
 DM_CHECKED dm_status dmi_engine_alloc(dmi_engine *e, int64_t bytes, int owner, dmi_allocation *out);
-/* A failure of the worker, for the master. written: memories that the command writes, by number. */
+/* A failure of the worker, for the master. members: who takes part in the command; written: memories that it
+ * writes, by number. */
+void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, uint64_t members, dm_status status,
+                              const char *text, const uint32_t *written, int count);
+/* The same of a command that is not known, or concerns this endpoint alone. */
 void dmi_engine_report(dmi_engine *e, uint64_t command, dm_status status, const char *text);
-void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, dm_status status, const char *text, const uint32_t *written,
-                              int count);
 /* Puts reports that the port had no room for where the master has made some; true if it did. */
 bool dmi_engine_report_rest(dmi_engine *e);
 static inline bool dmi_engine_report_more(dmi_engine *e)

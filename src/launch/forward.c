@@ -258,6 +258,7 @@ static void copy_error(const dmi_error_record *from, dmi_error_record *to)
     to->status = from->status;
     to->command = from->command;
     to->culprit = from->culprit;
+    to->members = from->members;
     to->writes = from->writes;
     memcpy(to->write, from->write, sizeof to->write);
     memcpy(to->text, from->text, sizeof to->text);

@@ -26,7 +26,7 @@ void dmi_checkpoint_settle(dmi_session *s)
     }
     (void)dmi_failures_take(s);
     if (job->status != DM_OK && !dmi_failure_of(s, job->first, job->last, 0)) { /* else a worker has said why */
-        dmi_failure_add(s, job->last, job->status, job->text);
+        dmi_failure_add(s, job->last, UINT64_MAX, job->status, job->text);
     }
     dmi_checkpoint_free(job);
 }

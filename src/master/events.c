@@ -60,7 +60,7 @@ dm_status dm_event_wait(dm_session *session, dm_event event, double seconds)
     if (status != DM_OK) {
         return status;
     }
-    (void)!dmi_failures_report(s, event.first, event.last); /* so that no other call does */
+    (void)!dmi_failures_report(s, event.first, event.last, UINT64_MAX); /* so that no other call does */
     const dmi_failure *failure = dmi_failure_of(s, event.first, event.last, 0);
     return failure ? dmi_fail(failure->status, "%s", failure->text) : DM_OK;
 }

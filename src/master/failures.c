@@ -29,16 +29,19 @@ static dmi_failure *new_failure(dmi_session *s)
     return &s->failure[s->failures++];
 }
 
-void dmi_failure_add(dmi_session *s, uint64_t command, dm_status status, const char *text)
+void dmi_failure_add(dmi_session *s, uint64_t command, uint64_t members, dm_status status, const char *text)
 {
-    for (int i = 0; i < s->failures; i++) { /* the workers of one command report alike */
-        if (s->failure[i].command == command && !s->failure[i].reported) {
+    for (int i = 0; i < s->failures; i++) { /* the workers of one command report alike, one perhaps later */
+        dmi_failure *known = &s->failure[i];
+        if (known->command == command && (command > 0 || !known->reported)) {
+            known->members |= members;
+            s->failure[s->failures - 1].cleared = false;
             return;
         }
     }
     dmi_failure *f = new_failure(s);
     if (f) {
-        *f = (dmi_failure){.command = command, .status = status};
+        *f = (dmi_failure){.command = command, .members = members, .status = status};
         snprintf(f->text, sizeof f->text, "%s", text);
     }
 }
@@ -68,7 +71,7 @@ static bool take(dmi_session *s)
             dmi_error_record *record = &port->error[i];
             if (s->poisons < DMI_COUNT(s->poison) &&
                 atomic_load_explicit(&record->present, memory_order_acquire) == DMI_RECORD_FULL) {
-                dmi_failure_add(s, record->command, (dm_status)record->status, record->text);
+                dmi_failure_add(s, record->command, record->members, (dm_status)record->status, record->text);
                 note_poison(s, record);
                 s->taken[w]++;
                 atomic_store_explicit(&record->present, DMI_RECORD_EMPTY, memory_order_release);
@@ -149,19 +152,25 @@ static dm_status with_others(dm_status status, const uint64_t *more, int others)
     return dmi_fail(status, "%s%s%s", dmi_error_text(), text, others > shown ? ", ..." : "");
 }
 
-dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_t last)
+static bool is_asked(const dmi_failure *f, uint64_t first, uint64_t last, uint64_t members)
+{
+    return !f->reported && f->command >= first && f->command <= last &&
+           (members == UINT64_MAX || (f->members & members));
+}
+
+dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_t last, uint64_t members)
 {
     dmi_failure *earliest = NULL;
     uint64_t more[4];
     int others = 0;
     for (int i = 0; i < s->failures; i++) {
         dmi_failure *f = &s->failure[i];
-        bool asked = !f->reported && f->command >= first && f->command <= last;
-        earliest = asked && (!earliest || f->command < earliest->command) ? f : earliest;
+        bool earlier = !earliest || f->command < earliest->command;
+        earliest = earlier && is_asked(f, first, last, members) ? f : earliest;
     }
     for (int i = 0; i < s->failures && earliest; i++) {
         dmi_failure *f = &s->failure[i];
-        if (!f->reported && f->command >= first && f->command <= last) {
+        if (is_asked(f, first, last, members)) {
             f->reported = true;
             if (f != earliest) {
                 more[DMI_MIN(others, 3)] = f->command;

@@ -20,7 +20,7 @@ static void end_one(dmi_session *s, dmi_rest *rest, dm_status status)
     if (ended != DM_OK && !failed && status == DM_OK) {
         char line[DMI_ERROR_TEXT];
         snprintf(line, sizeof line, "command %" PRIu64 ": %s", command, dmi_error_text());
-        dmi_failure_add(s, command, ended, line);
+        dmi_failure_add(s, command, UINT64_MAX, ended, line);
     }
 }
 

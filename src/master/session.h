@@ -35,7 +35,7 @@ typedef struct dmi_watched {
 
 /* A command that has failed. */
 typedef struct dmi_failure {
-    uint64_t command;
+    uint64_t command, members; /* members: bit w % 64: worker w takes part in it */
     dm_status status;
     bool reported; /* by a call that waits */
     bool cleared;  /* of the last: cached replicas have been dropped since */
@@ -252,9 +252,10 @@ bool dmi_failures_take(dmi_session *s);
 bool dmi_failures_take_early(dmi_session *s);
 /* Workers that did their part of a failed command have results that look right: tells them. */
 void dmi_failures_spread(dmi_session *s);
-void dmi_failure_add(dmi_session *s, uint64_t command, dm_status status, const char *text);
-/* The earliest that was not reported yet, of these commands; the text counts the others. */
-DM_CHECKED dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_t last);
+void dmi_failure_add(dmi_session *s, uint64_t command, uint64_t members, dm_status status, const char *text);
+/* The earliest that was not reported yet, of these commands, in which one of these workers takes part (bit w %
+ * 64; UINT64_MAX: whoever does); the text counts the others. */
+DM_CHECKED dm_status dmi_failures_report(dmi_session *s, uint64_t first, uint64_t last, uint64_t members);
 /* The failures of these commands, by number from 0 on; NULL: there are no more. */
 const dmi_failure *dmi_failure_of(const dmi_session *s, uint64_t first, uint64_t last, int index);
 /* --- handles.c */

@@ -307,6 +307,7 @@ static dm_status take_part(dmi_session *s, const dmi_call *call, void *user)
     inst->called = call->called;
     inst->user = user;
     inst->command = s->command + 1;
+    inst->members = dmi_call_members(call);
     s->transfer_culprit = 0;
     send_call(s, call, user);
     dmi_engine_submit(&s->engine, inst);
@@ -377,6 +378,6 @@ void dmi_transfer_retired(void *context, dmi_instance *inst)
         dmi_culprit_text("the array", culprit, text, sizeof text);
         snprintf(line, sizeof line, "command %" PRIu64 " (%s): %s", inst->command,
                  dmi_command_name(inst->called, inst->op), text);
-        dmi_failure_add(s, inst->command, DM_ERR_POISONED, line);
+        dmi_failure_add(s, inst->command, inst->members, DM_ERR_POISONED, line);
     }
 }

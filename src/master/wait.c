@@ -234,7 +234,7 @@ static dm_status give_up(dmi_session *s, const waiting *w)
     if (s->stuck == DMI_STUCK_BROKEN) {
         (void)dmi_failures_take(s);
         dm_status first =
-            dmi_failures_report(s, 0, UINT64_MAX); /* of the worker, unless one was there before */
+            dmi_failures_report(s, 0, UINT64_MAX, UINT64_MAX); /* of the worker, unless one was there before */
         return first == DM_OK || atomic_load(&s->died)
                    ? dmi_broken(s)
                    : dmi_fail(first, "%s. The session has failed; call dm_finalize", dmi_error_text());
@@ -318,10 +318,20 @@ dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t until_ns)
     return DM_OK;
 }
 
+/* The workers that the wait is for, as members of a command. */
+static uint64_t awaited_members(const dmi_session *s)
+{
+    uint64_t members = s->awaited ? 0 : UINT64_MAX;
+    for (int i = 0; s->awaited && i < s->awaiting; i++) {
+        members |= UINT64_C(1) << s->awaited[i] % 64;
+    }
+    return members;
+}
+
 dm_status dmi_wait_until(dmi_session *s, uint64_t command, int64_t until_ns)
 {
     dm_status status = dmi_wait_done(s, s->remote ? dmi_wait_mark(s) : command, until_ns);
-    return status == DM_OK ? dmi_failures_report(s, 0, UINT64_MAX) : status;
+    return status == DM_OK ? dmi_failures_report(s, 0, UINT64_MAX, awaited_members(s)) : status;
 }
 
 dm_status dmi_wait(dmi_session *s, uint64_t command)

@@ -73,7 +73,7 @@ static void fail_unplanned(dmi_worker *w, const dmi_op_frame *f, dm_status statu
             written[count++] = entry->memory->number;
         }
     }
-    dmi_engine_report_writes(&w->engine, culprit, status, text, written, count);
+    dmi_engine_report_writes(&w->engine, culprit, f->members, status, text, written, count);
     dmi_engine_drain(&w->engine); /* commands before it may still make its outputs clean */
     for (int i = 0; i < f->noperand; i++) {
         const dmi_operand_ref *operand = &dmi_op_frame_operands(f)[i];
@@ -129,6 +129,7 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         dmi_usage_call(&w->engine, &call);
     }
     inst->group = f->group;
+    inst->members = f->members;
     *(dmi_instance **)out = inst;
     return DM_OK;
 }

@@ -391,6 +391,7 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
         n->whole = (int64_t)dmi_program_seed((uint64_t)n->whole, program->run);
     }
     inst->group = f->group ? f->group : program->group;
+    inst->members = f->members;
     inst->program = f->ordinal;
     inst->run = program->run++;
     count_calls(w, f, p);

@@ -22,6 +22,15 @@ static int wait_for_word(const dm_task *t)
     return 0;
 }
 
+/* Fails on every worker, on worker 0 first. */
+static int fail_late(const dm_task *t)
+{
+    if (t->worker > 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    return 1;
+}
+
 /* The last workers, from the last on. */
 static dm_group backwards(dmt_case *c, int count, int *workers)
 {
@@ -421,6 +430,115 @@ static void poisoned_case(dmt_case *c)
     DMT_OK(c, dm_group_destroy(s, group));
 }
 
+/* A group that has begun and ended, and a matrix of ones on it. */
+static dm_group group_with(dmt_case *c, const int *workers, int count, dm_array *x)
+{
+    dm_group group;
+    DMT_OK(c, dm_group_create(c->session, workers, count, &group));
+    DMT_OK(c, dm_group_begin(c->session, group));
+    dm_layout rows = dm_layout_rows(c->session);
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &rows, x));
+    DMT_OK(c, dm_fill(c->session, *x, 1));
+    DMT_OK(c, dm_group_end(c->session));
+    return group;
+}
+
+/* The commands given so far are done, and what has failed is not told. */
+static void await_quietly(dmt_case *c)
+{
+    dm_event event;
+    int done = 0;
+    DMT_OK(c, dm_event_record(c->session, &event));
+    while (!done) {
+        DMT_OK(c, dm_event_done(c->session, event, &done));
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+}
+
+/* A failure is told to who waits for a worker of its command, once: not to another group. */
+static void failures_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    if (c->workers < 2) {
+        return;
+    }
+    int first[] = {0}, last[] = {c->workers - 1}, both[] = {0, c->workers - 1}, done = 0;
+    double got[COUNT];
+    dm_array x, y, z;
+    dm_program program;
+    dm_counters counters = {.size = sizeof counters};
+    dm_group here = group_with(c, first, 1, &x), there = group_with(c, last, 1, &y),
+             across = group_with(c, both, 2, &z);
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_require_range(s, y, 5, 6));
+    DMT_OK(c, dm_scale(s, 2, y, y));
+    DMT_OK(c, dm_program_end(s, &program));
+    /* of the other group: a program, then a call */
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, i == 0 ? dm_program_run(s, program, 1, 0, NULL) : dm_require_range(s, y, 5, 6));
+        await_quietly(c);
+        DMT_OK(c, dm_group_sync(s, here));
+        DMT_OK(c, dm_group_wait(s, here, -1, &done));
+        DMT_OK(c, dm_group_counters(s, here, &counters));
+        DMT_OK(c, dm_group_begin(s, here));
+        DMT_OK(c, dm_read(s, x, got)); /* waits for the group */
+        DMT_OK(c, dm_group_end(s));
+        DMT_REFUSED(c, DM_ERR_VALUE, i == 0 ? dm_group_sync(s, there) : dm_sync(s));
+        DMT_OK(c, dm_group_sync(s, there));
+        DMT_OK(c, dm_sync(s));
+        DMT_OK(c, dm_fill(s, y, 1));
+    }
+    /* of one that shares a worker with each: told to one of them alone, though two workers report it */
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, dm_require_range(s, z, 5, 6));
+        await_quietly(c);
+        DMT_REFUSED(c, DM_ERR_VALUE, dm_group_sync(s, i == 0 ? here : there));
+        DMT_OK(c, dm_group_sync(s, i == 0 ? there : here));
+        DMT_OK(c, dm_group_sync(s, across));
+        DMT_OK(c, dm_sync(s));
+        DMT_OK(c, dm_fill(s, z, 1));
+    }
+    /* one of each: the earliest is told, and the others are counted with it */
+    DMT_OK(c, dm_require_range(s, x, 5, 6));
+    DMT_OK(c, dm_require_range(s, y, 5, 6));
+    DMT_OK(c, dm_require_range(s, z, 5, 6));
+    await_quietly(c);
+    DMT_REFUSED(c, DM_ERR_VALUE, dm_group_sync(s, there));
+    DMT_REFUSED(c, DM_ERR_VALUE, dm_group_sync(s, here));
+    DMT_OK(c, dm_sync(s));
+    DMT_OK(c, dm_program_destroy(s, program));
+    dm_array all[] = {x, y, z};
+    dm_group groups[] = {here, there, across};
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_array_destroy(s, all[i]));
+        DMT_OK(c, dm_group_destroy(s, groups[i]));
+    }
+}
+
+/* Reports of the workers of one command that come one after the other are one failure. */
+static void late_failure_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    if (c->workers < 2) {
+        return;
+    }
+    int both[] = {0, c->workers - 1};
+    dm_array x, z;
+    dm_group first = group_with(c, both, 1, &x), across = group_with(c, both, 2, &z), last;
+    DMT_OK(c, dm_group_create(s, both + 1, 1, &last));
+    DMT_OK(c, dm_group_begin(s, across));
+    DMT_OK(c, dm_apply(s, "fail late", 1, &z, (int[]){DM_READWRITE}, NULL, 0));
+    DMT_OK(c, dm_group_end(s));
+    DMT_REFUSED(c, DM_ERR_TASK, dm_group_sync(s, first));
+    DMT_OK(c, dm_group_sync(s, last));
+    DMT_OK(c, dm_sync(s));
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_array_destroy(s, z));
+    DMT_OK(c, dm_group_destroy(s, first));
+    DMT_OK(c, dm_group_destroy(s, last));
+    DMT_OK(c, dm_group_destroy(s, across));
+}
+
 static void refusals_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -472,6 +590,10 @@ static void test_all(void **state)
                 {"groups_apart", apart_case, 2},       {"groups_ordered", ordered_case, 15},
                 {"groups_programs", program_case, 15}, {"groups_poisoned", poisoned_case, 3},
                 {"groups_refusals", refusals_case, 1}};
+}
+
+                {"groups_programs", program_case, 15}, {"groups_failures", failures_case, 5},
+                {"groups_late", late_failure_case, 3}, {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
     }
@@ -481,6 +603,7 @@ int main(void)
 {
     if (dm_register("wait for word", wait_for_word) != DM_OK ||
         dm_register("count call", count_call) != DM_OK || dm_register("fail here", fail_here) != DM_OK) {
+        dm_register("count call", count_call) != DM_OK || dm_register("fail late", fail_late) != DM_OK) {
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
