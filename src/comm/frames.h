@@ -152,6 +152,7 @@ typedef struct dmi_part_frame {
     dmi_frame head;
     uint32_t program, runs; /* the whole; the program that is its part */
     int32_t part, operands;
+    int32_t first, calls; /* calls of the whole before it, and in all: for messages */
     int64_t number; /* its first number among those of the whole */
     int64_t passes; /* in a run of the whole, if that is known */
     uint64_t members;

@@ -273,7 +273,7 @@ static bool concerns(const dmi_instance *inst, const dmi_step *step, int operand
 static void describe_failure(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, const char *text,
                              char *line, size_t room)
 {
-    char who[32] = "the master", call[64] = "", device[24] = "";
+    char who[32] = "the master", call[128] = "", pass[48] = "", device[24] = "";
     int gpu = atomic_load(&e->port->gpu);
     if (e->config.me < e->config.endpoints - 1) {
         snprintf(who, sizeof who, "worker %d", e->config.me);
@@ -282,8 +282,11 @@ static void describe_failure(const dmi_engine *e, const dmi_instance *inst, cons
         snprintf(device, sizeof device, ", GPU %d", gpu - 1);
     }
     if (step) {
-        snprintf(call, sizeof call, ", its call %d of %d, %s,", step->call, inst->plan->calls,
-                 dmi_command_name(inst->plan->called[step->call - 1], inst->plan->op[step->call - 1]));
+        if (inst->pass > 0) {
+            snprintf(pass, sizeof pass, ", pass %lld of its loop", (long long)inst->pass);
+        }
+        snprintf(call, sizeof call, ", its call %d of %d, %s%s,", inst->first_call + step->call, inst->calls,
+                 dmi_command_name(inst->plan->called[step->call - 1], inst->plan->op[step->call - 1]), pass);
     }
     int length =
         snprintf(line, room, "command %llu (%s)%s failed on %s (%s%s): %s", (unsigned long long)inst->command,

@@ -365,7 +365,7 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
     f->members = r->members;
     memcpy(f + 1, r->step, steps);
     dmi_frame_send(s);
-    for (int k = 0; k < r->pieces; k++) {
+    for (int k = 0, first = 0; k < r->pieces; first += r->piece[k++].p.calls) {
         const dmi_piece *piece = &r->piece[k];
         size_t operands = (size_t)piece->p.operands * sizeof *piece->operand;
         dmi_part_frame *part =
@@ -374,6 +374,8 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
         part->runs = piece->program;
         part->part = k;
         part->operands = piece->p.operands;
+        part->first = first;
+        part->calls = r->p.calls;
         part->number = piece->number;
         part->passes = piece->passes;
         part->members = dmi_program_members(&piece->p);

@@ -144,7 +144,9 @@ static const char *part_wrong(const dmi_worker *w, const dmi_part_frame *f)
         return NULL; /* in which this worker takes no part */
     }
     if (f->part != program->course.received || f->part >= program->course.parts ||
-        (dmi_worker_takes_part(w, f->members) && (!runs || !runs->plan)) || (runs && runs->p.operands != f->operands)) {
+        (dmi_worker_takes_part(w, f->members) && (!runs || !runs->plan)) ||
+        (runs && runs->p.operands != f->operands) || f->first < 0 ||
+        (runs && f->first > (int64_t)f->calls - runs->p.calls)) {
         return "a part of a program is not the next one, or is not there";
     }
     for (int i = 0; i < f->operands; i++) {

@@ -215,6 +215,8 @@ static dm_status take_part(dmi_worker *w, const void *frame, void *out)
     memcpy(operand, dmi_part_frame_operands(f), bytes);
     c->part[f->part] = (dmi_part){.program = f->runs,
                                   .operand = operand,
+                                  .first = f->first,
+                                  .calls = f->calls,
                                   .number = f->number,
                                   .passes = f->passes,
                                   .mine = dmi_worker_takes_part(w, f->members)};
@@ -356,6 +358,15 @@ void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f)
     }
 }
 
+/* Where in the whole program it is, for messages. */
+static void place_in_whole(const dmi_running *r, const dmi_part *part, dmi_instance *inst)
+{
+    int begin = r->loop[r->depth].begin;
+    inst->first_call = part->first;
+    inst->calls = part->calls;
+    inst->pass = r->depth > 0 ? r->course->step[begin].times - r->loop[r->depth].left + 1 : 0;
+}
+
 /* For the profile: the run, and its calls. */
 static void count_calls(dmi_worker *w, const dmi_program_run_frame *f, const dmi_program *p)
 {
@@ -392,6 +403,10 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
     }
     inst->group = f->group ? f->group : program->group;
     inst->members = f->members;
+    inst->calls = p->calls;
+    if (part) {
+        place_in_whole(&w->run, part, inst);
+    }
     inst->program = f->ordinal;
     inst->run = program->run++;
     count_calls(w, f, p);

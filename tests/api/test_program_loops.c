@@ -535,7 +535,8 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_fill(s, y, 1));
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 1000000000, 0, NULL));
-    REFUSED(DMT_ONE(VALUE), "(program_run), its call 2 of 2, require_range", dm_sync(s));
+    REFUSED(DMT_ONE(VALUE), "(program_run), its call 2 of 3, require_range, pass 5 of its loop, failed",
+            dm_sync(s));
     REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_read(s, x, &value));
     REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_read(s, y, &value));
     DMT_OK(c, dm_fill(s, x, 2));
@@ -546,8 +547,42 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_require_range(s, x, 1, 5));
     DMT_OK(c, dm_program_end(s, &program));
     DMT_OK(c, dm_program_run(s, program, 1000000000, 0, NULL));
-    REFUSED(DMT_ONE(VALUE), "(program_run), its call 2 of 2, require_range", dm_sync(s));
+    REFUSED(DMT_ONE(VALUE), "(program_run), its call 2 of 2, require_range, failed", dm_sync(s));
     DMT_OK(c, dm_program_destroy(s, program));
+}
+
+/* The error names the call as the recording numbers it, and the pass of the innermost loop. which: the call
+ * that fails. */
+static void place_of_failure(dmt_case *c, int which, const char *wanted)
+{
+    dm_session *s = c->session;
+    dm_array x = element(c, 0), pass = element(c, 0);
+    dm_program program;
+    const double largest = which == 4 ? 5 : 100, inside = which == 6 ? 9 : 100;
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_require_range(s, x, which == 1 ? 1 : 0, 100)); /* call 1 */
+    DMT_OK(c, dm_program_repeat(s, 2));
+    DMT_OK(c, dm_fill(s, pass, 0)); /* 2 */
+    DMT_OK(c, dm_program_repeat(s, 3));
+    DMT_OK(c, dm_map(s, "x + 1", 1, (dm_map_arg[]){DM_ARG("x", x)}, x)); /* 3 */
+    DMT_OK(c, dm_require_range(s, x, 0, largest)); /* 4: the fourth time, pass 1 of the second pass */
+    DMT_OK(c, dm_program_repeat_end(s));
+    DMT_OK(c, dm_map(s, "x + 2", 1, (dm_map_arg[]){DM_ARG("x", x)}, x)); /* 5 */
+    DMT_OK(c, dm_require_range(s, x, 0, inside));                        /* 6: the second time */
+    DMT_OK(c, dm_program_repeat_end(s));
+    DMT_OK(c, dm_require_range(s, x, 0, which == 7 ? 9 : 100)); /* 7 */
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    REFUSED(DMT_ONE(VALUE), wanted, dm_sync(s));
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
+static void places_case(dmt_case *c)
+{
+    place_of_failure(c, 1, "its call 1 of 7, require_range, failed");
+    place_of_failure(c, 4, "its call 4 of 7, require_range, pass 1 of its loop, failed");
+    place_of_failure(c, 6, "its call 6 of 7, require_range, pass 2 of its loop, failed");
+    place_of_failure(c, 7, "its call 7 of 7, require_range, failed");
 }
 
 static void run(const char *name, void (*fn)(dmt_case *c), int cases, const char *options)
@@ -568,6 +603,7 @@ static void test_all(void **state)
     run("loops_alone", alone_case, 1, NULL);
     run("loops_refusals", refusals_case, 1, NULL);
     run("loops_failure", failure_case, 1, NULL);
+    run("loops_places", places_case, 1, NULL);
     run("loops_limit", until_case, 1, "memory_limit=65536");
 }
 
