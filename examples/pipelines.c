@@ -72,7 +72,9 @@ int main(int argc, char **argv)
     save(s, folder, "y0", y);
 
     for (int i = 0; i < STEPS; i++) {
-        turn(s, m, x, next, largest); /* on the left */
+        DM_CHECK(dm_group_begin(s, left));
+        turn(s, m, x, next, largest); /* on the left, and counted there */
+        DM_CHECK(dm_group_end(s));
         smooth(s, y, other);          /* on the right, at the same time */
     }
     DM_CHECK(dm_group_sync(s, right)); /* waits for the right alone */

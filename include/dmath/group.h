@@ -16,6 +16,9 @@
  * A call that reads or writes elements of an array on workers of the group that has begun waits for the workers
  * of this group alone, not for what others are still at; failures it returns as dm_group_sync does.
  *
+ * The counters of a group (dm_group_counters) and the timeline tell its commands from others: those that are
+ * given between dm_group_begin and dm_group_end.
+ *
  * No call of this header blocks but dm_group_sync, dm_group_wait and dm_group_counters; the others send
  * nothing. */
 #ifndef DMATH_GROUP_H
@@ -65,8 +68,12 @@ DM_API DM_CHECKED dm_status dm_group_sync(dm_session *session, dm_group group);
  * DM_ERR_ARG (done, seconds), those of dm_group_sync. */
 DM_API DM_CHECKED dm_status dm_group_wait(dm_session *session, dm_group group, double seconds, int *done);
 
-/* The counters of the group's workers, added up; workspace_peak_bytes: the highest. Blocks as dm_group_sync. Errors:
- * DM_ERR_HANDLE, DM_ERR_ARG (out), those of dm_group_sync. */
+/* What the group's workers have done for commands of the group, added up; workspace_peak_bytes: the largest of
+ * one command. A command is the group's that had begun last when it was given, wherever its arrays lie; a run
+ * of a program given outside groups is that of the group in which the recording ended. So groups that share
+ * workers count apart, and what is given outside groups counts in none. commands: one for each worker that
+ * takes part; making and destroying arrays are none. Blocks as dm_group_sync. Errors: DM_ERR_HANDLE, DM_ERR_ARG
+ * (out), those of dm_group_sync. Cost: dm_group_sync twice, and a command to all workers. */
 DM_API DM_CHECKED dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *out);
 
 #ifdef __cplusplus

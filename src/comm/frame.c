@@ -23,14 +23,24 @@ static const uint32_t least_of[] = {
     [DMI_FRAME_TRIM] = sizeof(dmi_frame),
     [DMI_FRAME_CANCEL] = sizeof(dmi_cancel_frame),
     [DMI_FRAME_POISON] = sizeof(dmi_poison_frame),
+    [DMI_FRAME_GROUP] = sizeof(dmi_group_frame),
     [DMI_FRAME_SYNC] = sizeof(dmi_frame),
     [DMI_FRAME_STOP] = sizeof(dmi_frame),
 };
+
+/* No group but the first was made when there was none. */
+static bool group_wrong(uint32_t group, uint32_t place)
+{
+    return place > 0 && place >= group;
+}
 
 static const char *op_wrong(const dmi_op_frame *f, int64_t left)
 {
     if (f->noperand < 0 || f->noperand > DMI_MAX_OPERANDS || f->numbers < 0 || f->numbers > DMI_CALL_NUMBERS) {
         return "its counts are out of range";
+    }
+    if (group_wrong(f->group, f->group_place)) {
+        return "its group has no place";
     }
     left -= (int64_t)(f->noperand * sizeof(dmi_operand_ref) + (size_t)f->numbers * sizeof(dmi_number));
     if (left < 0 || f->tail_bytes < 0 || f->tail_bytes > left || f->tail_key < 0 ||
@@ -52,9 +62,10 @@ static const char *run_wrong(const dmi_program_run_frame *f, int64_t left)
     left -= fits ? f->operands * (int64_t)sizeof(uint64_t) : 0;
     fits = fits && f->numbers <= left / (int64_t)sizeof(dmi_given_number);
     fits = fits && f->operands <= left - f->numbers * (int64_t)sizeof(dmi_given_number);
-    return !fits                                           ? "it is shorter than what it holds"
+    return !fits                                                          ? "it is shorter than what it holds"
            : f->times < 1 || f->first < -1 || f->every < 0 || f->asks < 1 ? "its counts are out of range"
-                                                           : NULL;
+           : group_wrong(f->group, f->group_place)                        ? "its group has no place"
+                                                                          : NULL;
 }
 
 /* A worker goes through passes without a run at once, however many they are. So it must skip them, or look. */

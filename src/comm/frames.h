@@ -27,6 +27,7 @@ enum dmi_frame_kind {
     DMI_FRAME_TRIM,
     DMI_FRAME_CANCEL, /* to other hosts: commands up to that number are cancelled */
     DMI_FRAME_POISON, /* a command has failed somewhere: what it writes may be read nowhere */
+    DMI_FRAME_GROUP,  /* what the commands of a group have done is asked for */
     DMI_FRAME_SYNC,   /* workers of other hosts report when they have done everything before it */
     DMI_FRAME_STOP
 };
@@ -83,6 +84,11 @@ typedef struct dmi_poison_frame {
     uint32_t memory[DMI_ERROR_WRITES]; /* by number; 0: none */
 } dmi_poison_frame;
 
+typedef struct dmi_group_frame {
+    dmi_frame head;
+    uint32_t group, group_place; /* as of an op */
+} dmi_group_frame;
+
 typedef struct dmi_destroy_frame {
     dmi_frame head;
     uint64_t id;
@@ -100,7 +106,8 @@ typedef struct dmi_op_frame {
     int32_t args[DMI_ARG_INTS], compute;
     uint32_t seeds; /* of a program's call: dmi_call.seeds */
     uint32_t turn;  /* the same: dmi_call.turn */
-    uint32_t group; /* for the timeline: number of the group in which it was called; 0: none */
+    uint32_t group; /* number of the group in which it was called; 0: none */
+    uint32_t group_place; /* which place of the session's table that has: a later one may have it too */
     uint64_t members; /* bit w % 64: worker w may take part; others skip the command */
     int64_t workspace_limit;
     int64_t tail_bytes, tail_key;
@@ -173,8 +180,8 @@ typedef struct dmi_program_run_frame {
     dmi_frame head;
     uint32_t program;
     int32_t operands, numbers;
-    uint32_t group,
-        ordinal; /* group: as of an op; ordinal: for the timeline, its number among all of the session */
+    uint32_t group, group_place; /* as of an op */
+    uint32_t ordinal;            /* for the timeline: its number among all of the session */
     int64_t times;
     int64_t first;        /* the number of the first of them; -1: they are counted on */
     uint64_t members;     /* as of an op */

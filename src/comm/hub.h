@@ -65,11 +65,18 @@ static inline void dmi_doing_set(dmi_doing *doing, uint64_t command, uint16_t ca
                           memory_order_relaxed);
 }
 
-typedef struct dmi_tally { /* the numbers of dm_counters but bytes_sent; written by the endpoint, relaxed */
-    atomic_int_fast64_t steps, bytes_received, messages_sent, messages_received, flops;
+typedef struct dmi_counts { /* numbers of dm_counters */
+    atomic_int_fast64_t steps, bytes_sent, bytes_received, messages_sent, messages_received, flops;
     atomic_int_fast64_t workspace_peak, plans_made, plans_reused;
+} dmi_counts;
+typedef struct dmi_tally { /* written by the endpoint, relaxed */
+    dmi_counts all;
     atomic_int_fast64_t memory[8]; /* dmi_memory_slot */
+    /* of the group whose counters were asked for last: its number, commands, and the rest */
+    atomic_int_fast64_t group, group_commands;
+    dmi_counts of_group;
 } dmi_tally;
+enum { DMI_COUNTS = sizeof(dmi_counts) / sizeof(atomic_int_fast64_t) };
 enum { DMI_MEM_ARRAYS, DMI_MEM_WORKSPACE, DMI_MEM_REPLICAS, DMI_MEM_STAGING, DMI_MEM_PEAK, DMI_MEM_HELD, DMI_MEM_CALLS };
 
 /* The numbers of dm_profile_rows of one op; written by the endpoint, relaxed. Times in ns. */

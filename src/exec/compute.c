@@ -139,10 +139,10 @@ static bool run_oldest(dmi_engine *e, int number)
         if (e->timed) {
             dmi_step_took(e, w, begin, dmi_now_ns());
         }
-        atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
+        DMI_ADD_COUNT(e, w->inst, flops, w->step->flops);
     }
     dmi_engine_settle(w);
-    atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
+    DMI_ADD_COUNT(e, w->inst, steps, 1);
     atomic_store_explicit(&lane->done, at + 1, memory_order_release);
     if (e->thread_runs) {
         dmi_bell_ring(&e->port->bell);

@@ -173,7 +173,7 @@ static bool direct_push(dmi_engine *e, dmi_queued_step *w)
             }
             w->run = -1;
             w->at = 0;
-            dmi_count_sent(e, w->step->peer, w->step->bytes);
+            dmi_count_sent(e, w->inst, w->step->peer, w->step->bytes);
         }
     }
     if (pretended && still_in_flight(e, w)) {
@@ -220,7 +220,7 @@ static bool direct_arrive(dmi_engine *e, dmi_queued_step *w)
     if (slot->poisoned) {
         dmi_engine_inherit(e, w->inst, slot->poisoned);
     } else if (!slot->refused) {
-        atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
+        DMI_ADD_COUNT(e, w->inst, bytes_received, w->step->bytes);
     }
     ++*dmi_retired(e, w);
     return true;

@@ -37,6 +37,16 @@ typedef struct dmi_memory {
     atomic_uint_fast64_t culprit; /* POISONED: the command that failed first (dmi_culprit) */
 } dmi_memory;
 
+/* What the commands of a group have done on this worker. */
+typedef struct dmi_group_counts {
+    dmi_counts counts;
+    uint32_t group; /* its number */
+    int64_t commands;
+    uint64_t last;                 /* the last command that was counted: parts of a program's run are one */
+    int refs;                      /* commands in flight */
+    struct dmi_group_counts *next; /* of those whose place a later group has */
+} dmi_group_counts;
+
 enum dmi_failed { DMI_FAILED_BY_OTHERS = 1, DMI_FAILED_HERE = 2 };
 
 typedef struct dmi_instance { /* a command in flight */
@@ -46,6 +56,7 @@ typedef struct dmi_instance { /* a command in flight */
     uint16_t called;         /* public call (dmi_api_name), for messages; 0: not known */
     uint32_t group, program; /* for the timeline: numbers from 1, 0: none; */
     int64_t run;             /* of the program, which run */
+    dmi_group_counts *of_group; /* where it counts beside the worker's counters; NULL: nowhere */
     int first_call, calls; /* of a program, for messages: calls before those of this part of it, and in all; */
     int64_t pass;          /* from 1: of the innermost loop around the part; 0: there is none */
     dmi_memory **memory; /* of each operand, as what follows */
@@ -81,6 +92,14 @@ dmi_instance *dmi_instance_create(struct dmi_engine *e, int operands, int number
 bool dmi_instance_plan(dmi_instance *inst, dmi_plan *plan);
 void dmi_instance_free(struct dmi_engine *e, dmi_instance *inst); /* NULL: nothing */
 void dmi_instances_free(struct dmi_engine *e); /* those kept for the next commands */
+/* Adds to a number of the endpoint's counters (dmi_counts), and to the same of the command's group. */
+#define DMI_ADD_COUNT(e, inst, what, n)                                                                        \
+    do {                                                                                                       \
+        atomic_fetch_add_explicit(&(e)->port->tally.all.what, (n), memory_order_relaxed);                      \
+        if ((inst)->of_group) {                                                                                \
+            atomic_fetch_add_explicit(&(inst)->of_group->counts.what, (n), memory_order_relaxed);              \
+        }                                                                                                      \
+    } while (0)
 
 typedef struct dmi_queued_step {
     const dmi_step *step;
@@ -286,9 +305,10 @@ static inline dmi_mailbox *dmi_box_from(const dmi_engine *e, const dmi_queued_st
     return &e->port->mailbox[dmi_engine_pair(e, w->step->peer, w)];
 }
 /* A payload has gone to a peer. */
-static inline void dmi_count_sent(const dmi_engine *e, int peer, int64_t bytes)
+static inline void dmi_count_sent(const dmi_engine *e, const dmi_instance *inst, int peer, int64_t bytes)
 {
     atomic_fetch_add_explicit(&dmi_hub_sent(e->config.hub, e->config.me)[peer], bytes, memory_order_relaxed);
+    DMI_ADD_COUNT(e, inst, bytes_sent, bytes);
 }
 static inline uint64_t *dmi_retired(const dmi_engine *e, const dmi_queued_step *w)
 {

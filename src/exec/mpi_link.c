@@ -113,7 +113,7 @@ static void send_chunks(dmi_engine *e, dmi_queued_step *w, char *source)
         }
     }
     if (source && !w->message->lost) {
-        dmi_count_sent(e, w->step->peer, w->step->bytes);
+        dmi_count_sent(e, w->inst, w->step->peer, w->step->bytes);
     }
 }
 
@@ -248,7 +248,7 @@ static bool mpi_arrive(dmi_engine *e, dmi_queued_step *w)
         if (m->buffer) {
             dmi_run_copy(e->config.backend, NULL, &m->geometry, m->buffer, destination);
         }
-        atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
+        DMI_ADD_COUNT(e, w->inst, bytes_received, w->step->bytes);
     }
     e->mpi->posted[dmi_step_channel(w)] -= m->buffer != NULL;
     free_message(w);

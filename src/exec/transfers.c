@@ -4,8 +4,10 @@
 
 void dmi_lane_advance(dmi_engine *e, int lane)
 {
-    atomic_fetch_add_explicit(&e->lane[lane].done, 1, memory_order_release);
-    atomic_fetch_add_explicit(&e->port->tally.steps, 1, memory_order_relaxed);
+    dmi_lane *l = &e->lane[lane];
+    const dmi_queued_step *w = dmi_lane_slot(l, atomic_load_explicit(&l->done, memory_order_relaxed));
+    DMI_ADD_COUNT(e, w->inst, steps, 1);
+    atomic_fetch_add_explicit(&l->done, 1, memory_order_release);
     if (e->thread_runs) {
         dmi_bell_ring(&e->compute_bell);
         dmi_background_wake(e);
@@ -65,7 +67,7 @@ static bool progress_send(dmi_engine *e, int number)
     }
     while (done < end && dmi_lane_slot(lane, done)->finished) {
         const dmi_queued_step *w = dmi_lane_slot(lane, done);
-        atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
+        DMI_ADD_COUNT(e, w->inst, messages_sent, 1);
         if (e->timed) {
             dmi_step_took(e, w, w->begun_ns, w->ended_ns);
         }
@@ -79,7 +81,7 @@ static bool progress_send(dmi_engine *e, int number)
 static void received(dmi_engine *e, dmi_queued_step *w)
 {
     dmi_engine_settle(w);
-    atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
+    DMI_ADD_COUNT(e, w->inst, messages_received, 1);
     if (e->timed) {
         dmi_step_took(e, w, w->begun_ns, dmi_now_ns());
     }

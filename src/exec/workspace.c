@@ -80,6 +80,13 @@ static bool take_set(dmi_engine *e, dmi_instance *inst)
     return true;
 }
 
+static void note_peak(dmi_counts *counts, int64_t bytes)
+{
+    if (bytes > atomic_load_explicit(&counts->workspace_peak, memory_order_relaxed)) {
+        atomic_store_explicit(&counts->workspace_peak, bytes, memory_order_relaxed);
+    }
+}
+
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
@@ -96,9 +103,9 @@ void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
             }
         }
     }
-    int64_t peak = atomic_load_explicit(&e->port->tally.workspace_peak, memory_order_relaxed);
-    if (plan->workspace > peak) {
-        atomic_store_explicit(&e->port->tally.workspace_peak, plan->workspace, memory_order_relaxed);
+    note_peak(&e->port->tally.all, plan->workspace);
+    if (inst->of_group) {
+        note_peak(&inst->of_group->counts, plan->workspace);
     }
 }
 

@@ -235,18 +235,11 @@ static dm_status check_out(const void *out, size_t least, const char *what)
     return out ? dmi_sized_check(out, least, what) : dmi_fail(DM_ERR_ARG, "out is NULL");
 }
 
-dm_counters dmi_counters_of(const dmi_session *s, int worker)
+dm_counters dmi_counters_from(const dmi_counts *t, int64_t commands)
 {
-    dmi_port *port = dmi_hub_port(&s->hub, worker);
-    dmi_tally *t = &port->tally;
-    const atomic_int_fast64_t *sent = dmi_hub_sent(&s->hub, worker);
-    int64_t all = 0;
-    for (int i = 0; i <= s->workers; i++) {
-        all += atomic_load(&sent[i]);
-    }
-    return (dm_counters){.commands = (int64_t)atomic_load(&port->completed),
+    return (dm_counters){.commands = commands,
                          .steps = atomic_load(&t->steps),
-                         .bytes_sent = all,
+                         .bytes_sent = atomic_load(&t->bytes_sent),
                          .bytes_received = atomic_load(&t->bytes_received),
                          .messages_sent = atomic_load(&t->messages_sent),
                          .messages_received = atomic_load(&t->messages_received),
@@ -276,7 +269,8 @@ dm_status dm_counters_get(dm_session *session, int worker, dm_counters *out)
     if (status != DM_OK) {
         return status;
     }
-    dm_counters r = dmi_counters_of(s, worker);
+    const dmi_port *port = dmi_hub_port(&s->hub, worker);
+    dm_counters r = dmi_counters_from(&port->tally.all, (int64_t)atomic_load(&port->completed));
     dmi_sized_give(&r, sizeof r, out);
     return DM_OK;
 }

@@ -1,13 +1,15 @@
 /* Groups: some of the workers, as a handle. The master alone knows them; workers learn from each command who
- * takes part. */
+ * takes part, and in which group it was given. */
 #include "base/sized.h"
 #include "master/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct dmi_group {
     uint32_t number;    /* from 1: no other group of the session has it, before or after */
+    uint32_t place;     /* in the session's table */
     int count, begun;   /* begun: how many dm_group_begin are open */
     int *map, map_room; /* of an explicit layout, with numbers of the session */
     int worker[];
@@ -85,6 +87,7 @@ dm_status dm_group_create(dm_session *session, const int *workers, int count, dm
     }
     g->count = count;
     g->number = ++s->groups;
+    g->place = at;
     memcpy(g->worker, workers, (size_t)count * sizeof *g->worker);
     s->group_places = DMI_MAX(s->group_places, at + 1);
     s->group[at] = g;
@@ -111,7 +114,7 @@ dm_status dm_group_destroy(dm_session *session, dm_group group)
     if (g->begun > 0) {
         return dmi_fail(DM_ERR_STATE, "group_destroy: the group has begun: call dm_group_end first");
     }
-    s->group[place_of(s, g->number)] = NULL;
+    s->group[g->place] = NULL;
     free_group(g);
     return DM_OK;
 }
@@ -223,6 +226,21 @@ dm_status dmi_group_transferred(dmi_session *s, const dmi_layout *layout, uint64
     return g ? wait_for(s, g, command, until_ns) : dmi_wait_until(s, command, until_ns);
 }
 
+/* Asks all workers what they have done for the group: an answer is there when the group's have done the
+ * command. */
+static dm_status ask_counters(dmi_session *s, const struct dmi_group *g)
+{
+    dm_status status = dmi_wait_room(s);
+    if (status == DM_OK) {
+        dmi_group_frame *f = dmi_frame_begin(s, sizeof *f, DMI_FRAME_GROUP, 0);
+        f->group = g->number;
+        f->group_place = g->place;
+        dmi_frame_send(s);
+        status = wait_for(s, g, s->command, 0);
+    }
+    return status;
+}
+
 dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *out)
 {
     dmi_session *s;
@@ -231,12 +249,14 @@ dm_status dm_group_counters(dm_session *session, dm_group group, dm_counters *ou
                                              "group_counters: out: set size to sizeof(dm_counters)")
                            : dmi_fail(DM_ERR_ARG, "group_counters: out is NULL");
     if (status != DM_OK || (status = enter(session, group, &s, &g)) != DM_OK ||
-        (status = wait_for(s, g, s->command, 0)) != DM_OK) {
+        (status = wait_for(s, g, s->command, 0)) != DM_OK || (status = ask_counters(s, g)) != DM_OK) {
         return status;
     }
     dm_counters sum = {0};
     for (int i = 0; i < g->count; i++) {
-        dm_counters c = dmi_counters_of(s, g->worker[i]);
+        const dmi_tally *t = &dmi_hub_port(&s->hub, g->worker[i])->tally;
+        dm_counters c = dmi_counters_from(&t->of_group, atomic_load(&t->group_commands));
+        assert(atomic_load(&t->group) == g->number);
         sum.commands += c.commands;
         sum.steps += c.steps;
         sum.bytes_sent += c.bytes_sent;
@@ -259,9 +279,11 @@ int dmi_group_size(const dmi_session *s)
     return s->open_groups > 0 ? s->open_group[s->open_groups - 1]->count : s->workers;
 }
 
-uint32_t dmi_group_number(const dmi_session *s)
+void dmi_group_mark(const dmi_session *s, uint32_t *group, uint32_t *place)
 {
-    return s->open_groups > 0 ? s->open_group[s->open_groups - 1]->number : 0;
+    const struct dmi_group *g = s->open_groups > 0 ? s->open_group[s->open_groups - 1] : NULL;
+    *group = g ? g->number : 0;
+    *place = g ? g->place : 0;
 }
 
 static dm_status translate_map(struct dmi_group *g, dmi_layout_spec *spec)

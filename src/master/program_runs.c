@@ -132,7 +132,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->numbers = recorded->given;
     f->times = r->times;
     f->members = recorded->members;
-    f->group = dmi_group_number(s);
+    dmi_group_mark(s, &f->group, &f->group_place);
     f->first = recorded->next;
     recorded->next = -1;
     f->every = r->every;

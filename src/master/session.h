@@ -295,8 +295,8 @@ void dmi_replicas_clear(dmi_session *s);
 int dmi_group_size(const dmi_session *s);
 /* Puts a spec made from `layout` (NULL: the default) on the workers of that group. */
 DM_CHECKED dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_spec *spec);
-/* The number of that group, for the timeline; 0: none has begun. */
-uint32_t dmi_group_number(const dmi_session *s);
+/* The number of that group, 0: none has begun, and its place among those there are, for frames. */
+void dmi_group_mark(const dmi_session *s, uint32_t *group, uint32_t *place);
 /* Who runs a user function. */
 DM_CHECKED dm_status dmi_group_apply(dmi_session *s, dmi_call *call);
 /* Waits for a transfer from or to an array: for the workers of that group alone, if the array lies on these. */
@@ -315,7 +315,7 @@ int64_t dmi_profile_waited(const dmi_session *s);
 /* The program's thread has waited since. */
 void dmi_profile_waited_since(dmi_session *s, int64_t begin_ns);
 /* --- explain.c */
-dm_counters dmi_counters_of(const dmi_session *s, int worker);
+dm_counters dmi_counters_from(const dmi_counts *counts, int64_t commands);
 /* --- recording.c: calls that become a program */
 /* Adds a call that has been checked. */
 DM_CHECKED dm_status dmi_record(dmi_session *s, const dmi_call *call);

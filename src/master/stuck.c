@@ -49,10 +49,10 @@ static bool recall(const dmi_session *s, uint64_t command, recalled *out)
 static const char *kind_name(int kind)
 {
     static const char *const names[] = {
-        [DMI_FRAME_NOOP] = "noop", [DMI_FRAME_LAYOUT] = "layout",   [DMI_FRAME_CREATE] = "create",
-        [DMI_FRAME_VIEW] = "view", [DMI_FRAME_DESTROY] = "destroy", [DMI_FRAME_UNMAP] = "unmap",
-        [DMI_FRAME_TRIM] = "trim", [DMI_FRAME_CANCEL] = "cancel",   [DMI_FRAME_POISON] = "poison",
-        [DMI_FRAME_SYNC] = "sync", [DMI_FRAME_STOP] = "finalize"};
+        [DMI_FRAME_NOOP] = "noop",   [DMI_FRAME_LAYOUT] = "layout",   [DMI_FRAME_CREATE] = "create",
+        [DMI_FRAME_VIEW] = "view",   [DMI_FRAME_DESTROY] = "destroy", [DMI_FRAME_UNMAP] = "unmap",
+        [DMI_FRAME_TRIM] = "trim",   [DMI_FRAME_CANCEL] = "cancel",   [DMI_FRAME_POISON] = "poison",
+        [DMI_FRAME_GROUP] = "group", [DMI_FRAME_SYNC] = "sync",       [DMI_FRAME_STOP] = "finalize"};
     const char *name = kind >= 0 && kind < DMI_COUNT(names) ? names[kind] : NULL;
     return name ? name : "";
 }

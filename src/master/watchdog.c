@@ -20,7 +20,7 @@ static uint64_t sum_of_progress(dmi_session *s)
         atomic_load(&s->engine.lane[DMI_LANE_RECV].done) + atomic_load(&s->engine.lane[DMI_LANE_SEND].done);
     for (int i = 0; i < s->workers; i++) {
         dmi_port *port = dmi_hub_port(&s->hub, i);
-        sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.steps) +
+        sum += atomic_load(&port->completed) + (uint64_t)atomic_load(&port->tally.all.steps) +
                atomic_load(&port->consumed);
     }
     return sum;

@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dmi_worker_count_plan(dmi_worker *w, bool reused)
-{
-    dmi_tally *t = &w->engine.port->tally;
-    atomic_fetch_add_explicit(reused ? &t->plans_reused : &t->plans_made, 1, memory_order_relaxed);
-}
-
 void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
 {
     call->op = f->head.op;
@@ -111,6 +105,9 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         status = dmi_plan_cache_create((int)w->config->plan_cache, w->plan, &w->plans);
     }
     if (status == DM_OK) {
+        status = dmi_group_counts_of(w, f->group, f->group_place, &inst->of_group);
+    }
+    if (status == DM_OK) {
         status = dmi_plan_cache_get(w->plans, &call, &w->profile, w->me, &plan, &reused);
     }
     if (status == DM_OK) {
@@ -124,7 +121,7 @@ static dm_status make_command(dmi_worker *w, const void *frame, void *out)
         dmi_instance_free(&w->engine, inst);
         return status;
     }
-    dmi_worker_count_plan(w, reused);
+    dmi_worker_count_plan(w, inst->of_group, reused);
     if (w->engine.usage && dmi_worker_counts(w, f->members)) {
         dmi_usage_call(&w->engine, &call);
     }
@@ -147,6 +144,7 @@ void dmi_worker_submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head)
             &w->engine); /* their workspace counts until they are done, and may not be in its way */
     }
     w->in_flight++;
+    dmi_group_begun(inst);
     dmi_engine_submit(&w->engine, inst);
 }
 
@@ -257,6 +255,9 @@ void dmi_dispatch(dmi_worker *w, const dmi_frame *frame)
         break;
     case DMI_FRAME_POISON:
         dmi_store_poison(w, frame);
+        break;
+    case DMI_FRAME_GROUP:
+        dmi_group_tell(w, frame);
         break;
     case DMI_FRAME_SYNC:
         w->sync_command = frame->command;

@@ -17,6 +17,7 @@ static void retired(void *context, dmi_instance *inst)
 {
     dmi_worker *w = context;
     w->in_flight--;
+    dmi_group_retired(inst);
     if (inst->program && atomic_load(&inst->failed)) {
         w->run.failed = inst->command;
     }
@@ -251,6 +252,7 @@ void dmi_worker_serve(dmi_worker *w)
 
 void dmi_worker_finish(dmi_worker *w)
 {
+    dmi_group_counts_clear(w);
     dmi_programs_clear(w);
     dmi_plan_cache_destroy(w->plans); /* first: plans may have tables in the executor's memory */
     w->plans = NULL;

@@ -117,7 +117,9 @@ static dm_status take_call(dmi_worker *w, const void *frame, void *out)
         free(tail);
         return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
-    program->group = program->calls == 0 || program->group == f->group ? f->group : 0;
+    bool same = program->calls == 0 || program->group == f->group;
+    program->group = same ? f->group : 0;
+    program->group_place = same ? f->group_place : 0;
     dmi_call *call = &p->call[program->calls++];
     dmi_call_from(f, call);
     for (int i = 0; i < f->noperand; i++) {
@@ -142,10 +144,14 @@ static dm_status take_call(dmi_worker *w, const void *frame, void *out)
 static dm_status end(dmi_worker *w, const void *frame, void *out)
 {
     (void)frame, (void)out;
-    dmi_call call = dmi_program_call(&w->receiving->p, DMI_OP_program);
-    dm_status status = w->plan(&call, &w->profile, w->me, &w->receiving->plan);
-    if (status == DM_OK && !w->receiving->skipped) {
-        dmi_worker_count_plan(w, false);
+    struct dmi_worker_program *program = w->receiving;
+    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
+    dmi_group_counts *of_group = NULL;
+    dm_status status =
+        program->skipped ? DM_OK : dmi_group_counts_of(w, program->group, program->group_place, &of_group);
+    status = status == DM_OK ? w->plan(&call, &w->profile, w->me, &program->plan) : status;
+    if (status == DM_OK && !program->skipped) {
+        dmi_worker_count_plan(w, of_group, false);
     }
     return status;
 }
@@ -386,6 +392,13 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
         w->run.course->part ? &w->run.course->part[w->run.course->step[w->run.at].other] : NULL;
     struct dmi_worker_program *program = program_of(w, part ? part->program : f->program);
     const dmi_program *p = &program->p;
+    uint32_t group = f->group ? f->group : program->group;
+    uint32_t group_place = f->group ? f->group_place : program->group_place;
+    dmi_group_counts *of_group;
+    dm_status status = dmi_group_counts_of(w, group, group_place, &of_group);
+    if (status != DM_OK) {
+        return status;
+    }
     dmi_instance *inst = dmi_instance_create(&w->engine, p->operands, p->numbers, p->number);
     for (int i = 0; inst && i < p->operands; i++) {
         const dmi_entry *entry = dmi_store_find(w, id[part ? part->operand[i] : i]);
@@ -401,7 +414,9 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
         dmi_number *n = &inst->number[program->seed[i]];
         n->whole = (int64_t)dmi_program_seed((uint64_t)n->whole, program->run);
     }
-    inst->group = f->group ? f->group : program->group;
+    inst->group = w->run.group = group;
+    w->run.group_place = group_place;
+    inst->of_group = of_group;
     inst->members = f->members;
     inst->calls = p->calls;
     if (part) {

@@ -85,6 +85,8 @@ static void decide(dmi_worker *w, dmi_until_frame *f, uint64_t members)
     f->op.noperand = DMI_COUNT(f->operand);
     f->op.numbers = DMI_COUNT(f->number);
     f->op.members = members;
+    f->op.group = w->run.group;
+    f->op.group_place = w->run.group_place;
     f->op.args[0] = (int32_t)members;
     f->op.args[1] = (int32_t)(members >> 32);
     w->run.looks = w->run.asks = false;
@@ -153,7 +155,7 @@ void dmi_run_go_on(dmi_worker *w)
     }
     w->run.at++;
     advance(&w->run);
-    dmi_worker_count_plan(w, true);
+    dmi_worker_count_plan(w, inst->of_group, true);
     dmi_worker_submit(w, inst, frame);
 }
 
@@ -183,6 +185,8 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
     w->run.course = dmi_program_course(w, f->program);
     w->run.on = true;
     w->run.looks = w->run.asks = false;
+    w->run.group = f->group;
+    w->run.group_place = f->group_place;
     w->run.at = w->run.depth = 0;
     w->run.loop[0].begin = -1;
     w->run.loop[0].left = f->times;

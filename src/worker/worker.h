@@ -37,6 +37,7 @@ typedef struct dmi_running {
     void *frame; /* a PROGRAM_RUN frame */
     const dmi_course *course;
     bool on;       /* there is more to run */
+    uint32_t group, group_place; /* of the frame, or of the last part */
     bool looks;    /* next is a look whether the innermost loop goes on, */
     bool asks;     /* or the question whether the run was cancelled */
     bool deciding; /* they look or ask now */
@@ -69,6 +70,9 @@ typedef struct dmi_worker {
     uint32_t program_room;
     struct dmi_worker_program *receiving; /* NULL: none */
     dmi_running run;
+    dmi_group_counts **of_group; /* [group_room] by place; NULL: no command of its group has come yet */
+    uint32_t group_room;
+    dmi_group_counts *former;  /* of groups whose places others have */
     uint64_t cursor;           /* in the command ring */
     uint64_t dispatched;       /* last command taken from the command ring */
     int in_flight;             /* commands handed to the executor and not retired */
@@ -131,7 +135,6 @@ void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int
 void dmi_dispatch_op(dmi_worker *w, const dmi_op_frame *f);
 /* Hands a command to the executor. */
 void dmi_worker_submit(dmi_worker *w, dmi_instance *inst, const dmi_frame *head);
-void dmi_worker_count_plan(dmi_worker *w, bool reused); /* for dm_counters */
 /* Does it take part in a command with these members? */
 static inline bool dmi_worker_takes_part(const dmi_worker *w, uint64_t members)
 {
@@ -143,6 +146,17 @@ static inline bool dmi_worker_counts(const dmi_worker *w, uint64_t members)
     return w->me < 64 && !(members & ((UINT64_C(1) << w->me) - 1));
 }
 void dmi_publish_memory(dmi_worker *w);
+/* --- groups.c: what the commands of each group do */
+/* Where the commands of a group count. NULL: it is none (number 0), or has been destroyed. DM_ERR_NOMEM:
+ * nothing has changed. */
+DM_CHECKED dm_status dmi_group_counts_of(dmi_worker *w, uint32_t group, uint32_t place, dmi_group_counts **out);
+void dmi_worker_count_plan(dmi_worker *w, dmi_group_counts *of_group, bool reused);
+/* The command begins, or a part of it; it has retired. */
+void dmi_group_begun(dmi_instance *inst);
+void dmi_group_retired(dmi_instance *inst);
+/* Puts the group's counters where the master reads them. */
+void dmi_group_tell(dmi_worker *w, const void *frame);
+void dmi_group_counts_clear(dmi_worker *w);
 /* --- runs.c */
 void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f);
 /* The next part of the run, or a look whether to go on; there is room for a command. */
@@ -156,7 +170,7 @@ typedef struct dmi_worker_program {
     int arrays, calls; /* received */
     int64_t run;       /* number of the next run */
     int seeds, *seed;  /* [seeds] numbers that advance with it */
-    uint32_t group;    /* of its calls, if all have one; for the timeline */
+    uint32_t group, group_place; /* of its calls, if all have one */
     bool skipped;      /* it takes no part */
     bool everywhere;   /* all workers take part */
     dmi_plan *plan;

@@ -133,7 +133,9 @@ static void products_case(dmt_case *c)
     }
     DMT_OK(c, dm_write(s, x, a));
     DMT_OK(c, dm_write(s, y, b));
+    DMT_OK(c, dm_group_begin(s, first));
     DMT_OK(c, dm_matmul(s, x, y, w));
+    DMT_OK(c, dm_group_end(s));
     DMT_OK(c, dm_copy(s, w, z));
     DMT_OK(c, dm_add(s, 1, z, 1, x, z)); /* across */
     DMT_OK(c, dm_read(s, z, got));
@@ -539,6 +541,172 @@ static void late_failure_case(dmt_case *c)
     DMT_OK(c, dm_group_destroy(s, across));
 }
 
+static dm_counters counters_of(dmt_case *c, dm_group group)
+{
+    dm_counters counters = {.size = sizeof counters};
+    DMT_OK(c, dm_group_counters(c->session, group, &counters));
+    return counters;
+}
+
+enum { COUNTERS = 8 };
+
+static void add_counters(dm_counters k, int64_t sign, int64_t *sum)
+{
+    const int64_t of[COUNTERS] = {k.steps, k.bytes_sent, k.bytes_received, k.messages_sent, k.messages_received,
+                                  k.flops, k.plans_made, k.plans_reused};
+    for (int i = 0; i < COUNTERS; i++) {
+        sum[i] += sign * of[i];
+    }
+}
+
+/* What all workers have done, but for the number of commands: groups count those of calls alone. */
+static void add_workers(dmt_case *c, int64_t sign, int64_t *sum)
+{
+    for (int w = 0; w < c->workers; w++) {
+        dm_counters counters = {.size = sizeof counters};
+        DMT_OK(c, dm_counters_get(c->session, w, &counters));
+        add_counters(counters, sign, sum);
+    }
+}
+
+static void counted(dmt_case *c, const char *what, int64_t got, int64_t want)
+{
+    if (got != want) {
+        dmt_fail(c, "%s: %lld, not %lld", what, (long long)got, (long long)want);
+    }
+}
+
+/* A group counts what was given in it, whoever else uses its workers; all groups together did what the workers
+ * did. */
+static void counters_case(dmt_case *c)
+{
+    enum { CALLS = 10, PASSES = 3 };
+    dm_session *s = c->session;
+    if (c->workers < 2) {
+        return;
+    }
+    int first[] = {0}, last[] = {c->workers - 1}, both[] = {0, c->workers - 1};
+    int64_t whole[COUNTERS] = {0}, grouped[COUNTERS] = {0};
+    dm_array x, y, z, t, product, left;
+    dm_program program;
+    dm_group here = group_with(c, first, 1, &x), there = group_with(c, last, 1, &y),
+             across = group_with(c, both, 2, &z), never;
+    DMT_OK(c, dm_group_create(s, both, 2, &never));
+    DMT_OK(c, dm_group_begin(s, across));
+    dm_layout cols = dm_layout_cols(s);
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &cols, &t));
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_array_like(s, y, DM_F64, &product));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, NULL, &left));
+    DMT_OK(c, dm_fill(s, left, PASSES));
+    counted(c, "fills in groups", counters_of(c, across).commands, 2);
+    add_counters(counters_of(c, here), -1, grouped);
+    add_counters(counters_of(c, there), -1, grouped);
+    add_counters(counters_of(c, across), -1, grouped);
+    add_workers(c, -1, whole);
+
+    DMT_OK(c, dm_group_begin(s, here));
+    for (int i = 0; i < CALLS; i++) {
+        DMT_OK(c, dm_scale(s, 1, x, x));
+    }
+    DMT_OK(c, dm_group_end(s));
+    dm_counters a = counters_of(c, here), b = counters_of(c, there);
+    counted(c, "calls of the first group", a.commands, 1 + CALLS);
+    counted(c, "calls of the other", b.commands, 1);
+    DMT_OK(c, dm_group_begin(s, here));
+    DMT_OK(c, dm_group_begin(s, there)); /* the inner one counts */
+    DMT_OK(c, dm_matmul(s, y, y, product));
+    DMT_OK(c, dm_group_end(s));
+    DMT_OK(c, dm_group_end(s));
+    counted(c, "flops of the first group", counters_of(c, here).flops, 0);
+    counted(c, "flops of the other", counters_of(c, there).flops, 2 * SIDE * SIDE * SIDE);
+    counted(c, "commands of the first group", counters_of(c, here).commands, 1 + CALLS);
+
+    DMT_OK(c, dm_group_begin(s, across));
+    DMT_OK(c, dm_copy(s, z, t)); /* each sends half of its half */
+    DMT_OK(c, dm_group_end(s));
+    dm_counters k = counters_of(c, across);
+    counted(c, "commands across", k.commands, 4);
+    counted(c, "bytes sent", k.bytes_sent, COUNT * 8 / 2);
+    counted(c, "bytes received", k.bytes_received, COUNT * 8 / 2);
+    counted(c, "messages sent", k.messages_sent, 2);
+    counted(c, "messages received", k.messages_received, 2);
+    counted(c, "bytes that the first group sent", counters_of(c, here).bytes_sent, 0);
+
+    /* a program with a loop that looks at a value: one command a run, of the group in which it was recorded */
+    DMT_OK(c, dm_group_begin(s, across));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_copy(s, z, t));
+    DMT_OK(c, dm_program_repeat(s, 100));
+    DMT_OK(c, dm_copy(s, t, z));
+    DMT_OK(c, dm_map(s, "left - 1", 1, (dm_map_arg[]){DM_ARG("left", left)}, left));
+    DMT_OK(c, dm_program_repeat_until(s, 1, left, 0.5));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_group_end(s));
+    k = counters_of(c, across);
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    dm_counters after = counters_of(c, across);
+    counted(c, "commands of a run", after.commands - k.commands, 2);
+    if (after.bytes_sent - k.bytes_sent < (1 + PASSES) * COUNT * 8 / 2) {
+        dmt_fail(c, "a run has sent %lld bytes", (long long)(after.bytes_sent - k.bytes_sent));
+    }
+    counted(c, "commands of a group that has none", counters_of(c, never).commands, 0);
+    counted(c, "steps of a group that has none", counters_of(c, never).steps, 0);
+
+    add_workers(c, 1, whole);
+    add_counters(counters_of(c, here), 1, grouped);
+    add_counters(counters_of(c, there), 1, grouped);
+    add_counters(counters_of(c, across), 1, grouped);
+    for (int i = 0; i < COUNTERS; i++) {
+        if (whole[i] != grouped[i]) {
+            dmt_fail(c, "number %d: the workers %lld, their groups %lld", i, (long long)whole[i],
+                     (long long)grouped[i]);
+        }
+    }
+    DMT_OK(c, dm_program_destroy(s, program));
+    dm_array all[] = {x, y, z, t, product, left};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        DMT_OK(c, dm_array_destroy(s, all[i]));
+    }
+    dm_group groups[] = {here, there, across, never};
+    for (int i = 0; i < 4; i++) {
+        DMT_OK(c, dm_group_destroy(s, groups[i]));
+    }
+}
+
+/* A group that takes the place of one whose commands may still run counts from zero. */
+static void places_case(dmt_case *c)
+{
+    enum { GROUPS = 20 };
+    dm_session *s = c->session;
+    int one[] = {c->workers - 1};
+    dm_array x;
+    dm_group group = group_with(c, one, 1, &x), before;
+    for (int i = 0; i < GROUPS; i++) {
+        DMT_OK(c, dm_group_begin(s, group));
+        for (int k = 0; k < 3 + i; k++) {
+            DMT_OK(c, dm_scale(s, 1, x, x));
+        }
+        DMT_OK(c, dm_group_end(s));
+        if (i % 3 == 0) {
+            counted(c, "commands", counters_of(c, group).commands, 3 + i + (i == 0));
+        }
+        before = group;
+        DMT_OK(c, dm_group_create(s, one, 1, &group));
+        DMT_OK(c, dm_group_destroy(s, before));
+        if (i % 2 == 0) { /* the next but one takes the same place */
+            before = group;
+            DMT_OK(c, dm_group_create(s, one, 1, &group));
+            DMT_OK(c, dm_group_destroy(s, before));
+        }
+        if (i % 5 == 0) {
+            counted(c, "commands of a new group", counters_of(c, group).commands, 0);
+        }
+    }
+    DMT_OK(c, dm_array_destroy(s, x));
+    DMT_OK(c, dm_group_destroy(s, group));
+}
+
 static void refusals_case(dmt_case *c)
 {
     dm_session *s = c->session;
@@ -593,7 +761,8 @@ static void test_all(void **state)
 }
 
                 {"groups_programs", program_case, 15}, {"groups_failures", failures_case, 5},
-                {"groups_late", late_failure_case, 3}, {"groups_refusals", refusals_case, 1}};
+                {"groups_late", late_failure_case, 3}, {"groups_counters", counters_case, 3},
+                {"groups_places", places_case, 3},     {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
     }

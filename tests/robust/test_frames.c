@@ -68,6 +68,14 @@ static void stranger(void *frame)
     ((dmi_operand_ref *)(f + 1))->id = 12345;
 }
 
+static void no_place(void *frame)
+{
+    dmi_op_frame *f = frame;
+    f->group = 2;
+    f->group_place = 1u << 31;
+    f->members = UINT64_MAX;
+}
+
 static void long_fragment(void *frame)
 {
     ((dmi_layout_frame *)frame)->bytes = 1 << 20;
@@ -134,6 +142,7 @@ static const struct {
     {"a long tail", sizeof(dmi_op_frame), DMI_FRAME_OP, long_tail},
     {"a long key", sizeof(dmi_op_frame), DMI_FRAME_OP, long_key},
     {"a strange operand", sizeof(dmi_op_frame) + 32, DMI_FRAME_OP, stranger},
+    {"a group without a place", sizeof(dmi_op_frame), DMI_FRAME_OP, no_place},
     {"a long fragment", sizeof(dmi_layout_frame), DMI_FRAME_LAYOUT, long_fragment},
     {"a layout of nothing", sizeof(dmi_layout_frame) + sizeof(dmi_layout_spec), DMI_FRAME_LAYOUT, empty_layout},
     {"no layout", sizeof(dmi_create_frame), DMI_FRAME_CREATE, no_layout},

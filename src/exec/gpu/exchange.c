@@ -408,14 +408,14 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
         for (int i = 0; i < x->pushes + x->arrivals; i++) {
             const int64_t bytes = x->part[i].width * x->part[i].height;
             if (i < x->pushes) {
-                dmi_count_sent(e, x->part[i].peer, bytes);
+                dmi_count_sent(e, w->inst, x->part[i].peer, bytes);
             } else {
-                atomic_fetch_add_explicit(&e->port->tally.bytes_received, bytes, memory_order_relaxed);
+                DMI_ADD_COUNT(e, w->inst, bytes_received, bytes);
             }
         }
     }
-    atomic_fetch_add_explicit(&e->port->tally.messages_sent, x->pushes, memory_order_relaxed);
-    atomic_fetch_add_explicit(&e->port->tally.messages_received, x->arrivals, memory_order_relaxed);
+    DMI_ADD_COUNT(e, w->inst, messages_sent, x->pushes);
+    DMI_ADD_COUNT(e, w->inst, messages_received, x->arrivals);
 }
 
 int dmi_gpu_exchange_awaits(dmi_engine *e)

@@ -49,7 +49,7 @@ static bool send_direct(dmi_engine *e, dmi_queued_step *w)
         void *to = target(e, peer, slot);
         status = to ? dmi_gpu_push_payload(e, w, to, &notified)
                     : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
-        dmi_count_sent(e, w->step->peer, w->step->bytes);
+        dmi_count_sent(e, w->inst, w->step->peer, w->step->bytes);
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_time_end(e, lane, w);
@@ -222,7 +222,7 @@ static void settle_send(dmi_engine *e, dmi_queued_step *w)
         atomic_store_explicit(&box->arrived, w->ordinal + 1, memory_order_release);
         dmi_bell_ring(&port->bell);
     }
-    atomic_fetch_add_explicit(&e->port->tally.messages_sent, 1, memory_order_relaxed);
+    DMI_ADD_COUNT(e, w->inst, messages_sent, 1);
 }
 
 static void settle_recv(dmi_engine *e, dmi_queued_step *w)
@@ -232,12 +232,12 @@ static void settle_recv(dmi_engine *e, dmi_queued_step *w)
         if (slot->poisoned) {
             dmi_engine_inherit(e, w->inst, slot->poisoned);
         } else if (!slot->refused) {
-            atomic_fetch_add_explicit(&e->port->tally.bytes_received, w->step->bytes, memory_order_relaxed);
+            DMI_ADD_COUNT(e, w->inst, bytes_received, w->step->bytes);
         }
         ++*dmi_retired(e, w);
     }
     dmi_engine_settle(w);
-    atomic_fetch_add_explicit(&e->port->tally.messages_received, 1, memory_order_relaxed);
+    DMI_ADD_COUNT(e, w->inst, messages_received, 1);
 }
 
 static void settle_compute(dmi_engine *e, dmi_queued_step *w)
@@ -248,7 +248,7 @@ static void settle_compute(dmi_engine *e, dmi_queued_step *w)
         dmi_gpu_settle_exchange(e, w);
     }
     if (!atomic_load(&w->inst->failed)) {
-        atomic_fetch_add_explicit(&e->port->tally.flops, w->step->flops, memory_order_relaxed);
+        DMI_ADD_COUNT(e, w->inst, flops, w->step->flops);
     }
     dmi_engine_settle(w);
 }

@@ -89,7 +89,7 @@ static void unpack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w, bool g
         status = buffer->straight ? DM_OK
                                   : bring(e, buffer, w, destination); /* straight: it lies where it belongs */
         int64_t came = status == DM_OK ? w->step->bytes : 0;
-        atomic_fetch_add_explicit(&e->port->tally.bytes_received, came, memory_order_relaxed);
+        DMI_ADD_COUNT(e, w->inst, bytes_received, came);
     } else { /* a later step on this stream must not raise the counter before the destination is free */
         status = dmi_gpu_after(e, DMI_LANE_RECV, &w->wait);
     }

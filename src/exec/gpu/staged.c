@@ -42,10 +42,10 @@ static bool deliver(dmi_engine *e, dmi_queued_step *w)
     if (!slot->refused && !atomic_load(&w->inst->failed)) {
         if (to && to_worker) {
             memcpy(to, w->staged->pinned, (size_t)w->step->bytes);
-            dmi_count_sent(e, w->step->peer, w->step->bytes);
+            dmi_count_sent(e, w->inst, w->step->peer, w->step->bytes);
         } else if (to && dmi_copy_unpack(w->step->desc, &unpacked, &w->staged->arena)) {
             dmi_run_copy(dmi_backend_cpu(), NULL, &unpacked, w->staged->pinned, to);
-            dmi_count_sent(e, w->step->peer, w->step->bytes);
+            dmi_count_sent(e, w->inst, w->step->peer, w->step->bytes);
         } else {
             dm_status status = to ? dmi_fail(DM_ERR_NOMEM, "no memory for a transfer")
                                   : dmi_fail(DM_ERR_TRANSPORT, "cannot map memory of the receiver");
