@@ -35,8 +35,9 @@ typedef struct dm_group {
     uint64_t id;
 } dm_group;
 
-/* Makes a group of these workers, in this order. workers[count]: their numbers in the session, distinct. The group is
- * destroyed by dm_group_destroy, or with the session. Errors: DM_ERR_ARG (workers, count, out), DM_ERR_NOMEM. */
+/* Makes a group of these workers, in this order. workers[count]: their numbers in the session, distinct. The
+ * group is destroyed by dm_group_destroy, or with the session. Errors: DM_ERR_ARG (workers, count, out),
+ * DM_ERR_LIMIT (2^20 groups at once), DM_ERR_NOMEM. */
 DM_API DM_CHECKED dm_status dm_group_create(dm_session *session, const int *workers, int count, dm_group *out);
 /* Destroys the group, not the arrays on it. A zero group is ignored. Errors: DM_ERR_HANDLE; DM_ERR_STATE (it has
  * begun). */

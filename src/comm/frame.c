@@ -31,7 +31,12 @@ static const uint32_t least_of[] = {
 /* No group but the first was made when there was none. */
 static bool group_wrong(uint32_t group, uint32_t place)
 {
-    return place > 0 && place >= group;
+    return place > 0 && (place >= group || place >= DMI_MOST_GROUPS);
+}
+
+static const char *asked_wrong(const dmi_group_frame *f)
+{
+    return f->group == 0 || group_wrong(f->group, f->group_place) ? "its group has no place" : NULL;
 }
 
 static const char *op_wrong(const dmi_op_frame *f, int64_t left)
@@ -136,6 +141,8 @@ const char *dmi_frame_wrong(const dmi_frame *frame, int64_t room)
     }
     case DMI_FRAME_PROGRAM_RUN:
         return run_wrong(f, left);
+    case DMI_FRAME_GROUP:
+        return asked_wrong(f);
     default:
         return NULL;
     }

@@ -50,6 +50,8 @@ static inline uint64_t dmi_id_make(uint32_t session, uint32_t generation, uint32
     return ((uint64_t)session << DMI_ID_GENERATION_BITS | generation) << DMI_ID_SLOT_BITS | slot;
 }
 
+enum { DMI_MOST_GROUPS = 1 << 20 }; /* of a session at once */
+
 typedef struct dmi_layout_frame {
     dmi_frame head;
     uint32_t layout_id;

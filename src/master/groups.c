@@ -77,6 +77,9 @@ dm_status dm_group_create(dm_session *session, const int *workers, int count, dm
         return status;
     }
     uint32_t at = place_of(s, 0);
+    if (at >= DMI_MOST_GROUPS) {
+        return dmi_fail(DM_ERR_LIMIT, "group_create: the session has %d groups already", DMI_MOST_GROUPS);
+    }
     struct dmi_group **table =
         at < s->group_places ? s->group : realloc(s->group, (at + 1) * sizeof(struct dmi_group *));
     struct dmi_group *g = calloc(1, sizeof *g + (size_t)count * sizeof *g->worker);

@@ -61,6 +61,7 @@ typedef union built {
     dmi_part_frame part;
     dmi_poison_frame poison;
     dmi_cancel_frame cancel;
+    dmi_group_frame group;
     char bytes[ROOM];
 } built;
 
@@ -142,6 +143,8 @@ static uint32_t make_op(input *in, dmi_op_frame *f)
         ref[i].name[0] = 'a';
     }
     f->seeds = byte(in);
+    f->group = (uint32_t)below(in, 4);
+    f->group_place = f->group ? (uint32_t)below(in, (int)f->group) : 0;
     return (uint32_t)(sizeof *f + (size_t)f->noperand * sizeof *ref + (size_t)f->numbers * sizeof(dmi_number) +
                       (size_t)f->tail_bytes);
 }
@@ -157,6 +160,7 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
     f->members = UINT64_MAX;
     f->every = below(in, 3) ? 0 : 1 + below(in, 2);
     f->asks = 1 + below(in, 2);
+    f->group = (uint32_t)below(in, 2);
     f->asked = (uint64_t)below(in, SLOTS);
     f->value = (uint64_t)below(in, SLOTS);
     f->seen = (uint64_t)below(in, SLOTS);
@@ -202,6 +206,8 @@ static uint32_t make_part(input *in, dmi_part_frame *f)
     f->operands = below(in, 3);
     f->number = below(in, 3);
     f->passes = below(in, 3) - 1;
+    f->first = below(in, 2);
+    f->calls = f->first + below(in, 4);
     f->members = below(in, 4) ? UINT64_MAX : byte(in);
     for (int i = 0; i < f->operands; i++) {
         operand[i] = below(in, 4) - 1;
@@ -268,6 +274,10 @@ static uint32_t make_frame(input *in, const dmi_worker *w, built *b)
         return sizeof b->poison;
     case DMI_FRAME_CANCEL:
         return sizeof b->cancel;
+    case DMI_FRAME_GROUP:
+        b->group.group = 1 + (uint32_t)below(in, 4);
+        b->group.group_place = (uint32_t)below(in, (int)b->group.group);
+        return sizeof b->group;
     case DMI_FRAME_PROGRAM:
     case DMI_FRAME_PROGRAM_ARRAY:
     case DMI_FRAME_PROGRAM_CALL:
@@ -484,6 +494,7 @@ static void tidy(void)
     dmi_engine_drain(&w->engine);
     HOLDS(w->in_flight == 0 && !w->engine.first);
     dmi_programs_clear(w);
+    dmi_group_counts_clear(w);
     w->receiving = NULL;
     memset(&w->run, 0, sizeof w->run);
     dmi_store_clear(w);
