@@ -285,11 +285,9 @@ DM_API DM_CHECKED dm_status dm_net_explain_at(dm_net *net, double flops, double 
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
 /* Milliseconds of each layer, forward and backward, the median of `passes` passes, as a table. Each is waited
- * for alone; what the wait takes is left out: of less than a millisecond it is called twice more, in a row, and
- * the time is what these take longer. (A layer that reads data, keeps something from pass to pass or is the
- * program's own is called once, and the time of an empty command is left out.) Beside them its floating-point
- * operations in products, the bytes that it must read or write, and what part of its time these would take at
- * the rates of the workers, which are measured; at the end the time of a whole pass. Blocks. */
+ * for alone; the time of an empty command with its wait is left out. Beside them its floating-point operations
+ * in products, the bytes that it must read or write, and what part of its time these would take at the rates of
+ * the workers, which are measured; at the end the time of a whole pass. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 /* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter". No session is
  * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */

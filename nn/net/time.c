@@ -14,61 +14,18 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* What times of layers need. */
-typedef struct stopwatch {
-    double nothing; /* ms of an empty command with its wait */
-    int *kept;      /* [blobs + parameters] how many gradients had come before */
-} stopwatch;
-
-typedef dm_status layer_function(nn_layer *l);
-
-static void keep_counts(nn_net *net, int *kept, bool back)
+/* One function of a layer, alone: all that was queued before is done. ms NULL: among the others, as in a step.
+ */
+static dm_status time_one(nn_layer *l, dm_status (*function)(nn_layer *), double *ms)
 {
-    for (int i = 0; i < net->blob_count + net->param_count; i++) {
-        int *count =
-            i < net->blob_count ? &net->blobs[i]->gradients : &net->params[i - net->blob_count]->gradients;
-        *(back ? count : &kept[i]) = back ? kept[i] : *count;
-    }
-}
-
-/* Could it be called again in a pass, and change nothing but numbers? */
-static bool repeats(const nn_layer *l)
-{
-    return l->tops > 0 && !(l->type->traits & (NN_SOURCE | NN_INPUT | NN_WAITS | NN_FEED | NN_KEEPS));
-}
-
-/* `times` calls between two waits. */
-static dm_status time_calls(nn_layer *l, layer_function *function, const stopwatch *watch, int times,
-                            double *ms)
-{
-    dm_status status = dm_sync(l->net->session);
-    double start = now_ms();
-    for (int i = 0; status == DM_OK && i < times; i++) {
-        keep_counts(l->net, watch->kept, true);
-        status = function(l);
-    }
-    status = status == DM_OK ? dm_sync(l->net->session) : status;
-    *ms = now_ms() - start;
-    return status;
-}
-
-/* One function of a layer, alone: all that was queued before is done. The wait for a short one takes as long as
- * itself, so then it is called twice more, in a row: what takes longer is a call. watch NULL: among the others,
- * as in a step. */
-static dm_status time_one(nn_layer *l, layer_function *function, const stopwatch *watch, double *ms)
-{
-    static const double SHORT = 1;
-    if (!watch) {
+    if (!ms) {
         return function(l);
     }
-    double once, twice;
-    keep_counts(l->net, watch->kept, false);
-    dm_status status = time_calls(l, function, watch, 1, &once);
-    *ms = once - watch->nothing;
-    if (status == DM_OK && once < SHORT && repeats(l)) {
-        status = time_calls(l, function, watch, 2, &twice);
-        *ms = twice - once;
-    }
+    dm_status status = dm_sync(l->net->session);
+    double start = now_ms();
+    status = status == DM_OK ? function(l) : status;
+    status = status == DM_OK ? dm_sync(l->net->session) : status;
+    *ms = now_ms() - start;
     return status;
 }
 
@@ -94,13 +51,13 @@ static dm_status time_nothing(dm_session *s, double *ms)
     return status == DM_OK ? end : status;
 }
 
-/* A pass; with a watch, what each layer takes forward and backward. */
-static dm_status time_pass(nn_net *net, const stopwatch *watch, double *forward, double *backward)
+/* A pass; forward and backward: NULL, or what each layer takes. */
+static dm_status time_pass(nn_net *net, double *forward, double *backward)
 {
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
     status = status == DM_OK ? nn_params_round(net) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        status = time_one(&net->layers[i], net->layers[i].type->forward, watch, watch ? &forward[i] : NULL);
+        status = time_one(&net->layers[i], net->layers[i].type->forward, forward ? &forward[i] : NULL);
     }
     net->pass++;
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_spares_make(net) : status;
@@ -112,8 +69,7 @@ static dm_status time_pass(nn_net *net, const stopwatch *watch, double *forward,
     }
     for (int i = net->layer_count - 1; status == DM_OK && net->phase == NN_TRAIN && i >= 0; i--) {
         if (net->layers[i].need_backward) {
-            status =
-                time_one(&net->layers[i], net->layers[i].type->backward, watch, watch ? &backward[i] : NULL);
+            status = time_one(&net->layers[i], net->layers[i].type->backward, backward ? &backward[i] : NULL);
         }
     }
     return status;
@@ -131,14 +87,14 @@ static double median(double *v, int n)
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* out[i] = the median of all[i], all[count + i], .... */
-static void medians(const double *all, int count, int passes, double *pass, double *out)
+/* out[i] = the median of all[i], all[count + i], ..., less what nothing takes. */
+static void medians(const double *all, int count, int passes, double nothing, double *pass, double *out)
 {
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < passes; k++) {
             pass[k] = all[(int64_t)k * count + i];
         }
-        out[i] = fmax(median(pass, passes), 0);
+        out[i] = fmax(median(pass, passes) - nothing, 0);
     }
 }
 
@@ -154,23 +110,18 @@ static dm_status measure(dm_net *net, int passes, double *forward, double *backw
 {
     const int count = net->layer_count;
     const size_t all = (size_t)count * (size_t)passes;
-    const size_t counts = (size_t)net->blob_count + (size_t)net->param_count;
-    stopwatch watch = {.kept = calloc(counts + 1, sizeof *watch.kept)};
-    double *times = calloc(2 * all + (size_t)passes, sizeof *times);
+    double nothing = 0, *times = calloc(2 * all + (size_t)passes, sizeof *times);
     dm_status status =
-        times && watch.kept
-            ? time_nothing(net->session, &watch.nothing)
-            : dm_error_no_memory("the times of passes",
-                                 (2 * all + (size_t)passes) * sizeof *times + counts * sizeof *watch.kept);
+        times ? time_nothing(net->session, &nothing)
+              : dm_error_no_memory("the times of passes", (2 * all + (size_t)passes) * sizeof *times);
     for (int i = -1; status == DM_OK && i < passes; i++) { /* the first is a warm-up */
         const int64_t at = (int64_t)(i < 0 ? 0 : i) * count;
-        status = time_pass(net, &watch, times + at, times + all + at);
+        status = time_pass(net, times + at, times + all + at);
     }
     if (status == DM_OK) {
-        medians(times, count, passes, times + 2 * all, forward);
-        medians(times + all, count, passes, times + 2 * all, backward);
+        medians(times, count, passes, nothing, times + 2 * all, forward);
+        medians(times + all, count, passes, nothing, times + 2 * all, backward);
     }
-    free(watch.kept);
     free(times);
     return end_lent(net, status);
 }
@@ -192,7 +143,7 @@ static dm_status measure_pass(nn_net *net, int passes, double *ms)
                              : dm_error_no_memory("the times of passes", (size_t)passes * sizeof *times);
     for (int i = 0; status == DM_OK && i < passes; i++) {
         double start = now_ms();
-        status = time_pass(net, NULL, NULL, NULL);
+        status = time_pass(net, NULL, NULL);
         status = status == DM_OK ? dm_sync(net->session) : status;
         times[i] = now_ms() - start;
     }
