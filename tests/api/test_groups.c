@@ -757,12 +757,9 @@ static void test_all(void **state)
     } part[] = {{"groups_layouts", layouts_case, 3},   {"groups_products", products_case, 3},
                 {"groups_apart", apart_case, 2},       {"groups_ordered", ordered_case, 15},
                 {"groups_programs", program_case, 15}, {"groups_poisoned", poisoned_case, 3},
+                {"groups_failures", failures_case, 5}, {"groups_late", late_failure_case, 3},
+                {"groups_counters", counters_case, 3}, {"groups_places", places_case, 3},
                 {"groups_refusals", refusals_case, 1}};
-}
-
-                {"groups_programs", program_case, 15}, {"groups_failures", failures_case, 5},
-                {"groups_late", late_failure_case, 3}, {"groups_counters", counters_case, 3},
-                {"groups_places", places_case, 3},     {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
         dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
     }
@@ -771,8 +768,8 @@ static void test_all(void **state)
 int main(void)
 {
     if (dm_register("wait for word", wait_for_word) != DM_OK ||
-        dm_register("count call", count_call) != DM_OK || dm_register("fail here", fail_here) != DM_OK) {
-        dm_register("count call", count_call) != DM_OK || dm_register("fail late", fail_late) != DM_OK) {
+        dm_register("count call", count_call) != DM_OK || dm_register("fail here", fail_here) != DM_OK ||
+        dm_register("fail late", fail_late) != DM_OK) {
         return 1;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
