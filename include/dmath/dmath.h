@@ -631,7 +631,8 @@ DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name,
 /* ---- looking inside -------------------------------------------------------------------------------------- */
 
 /* Between these two, calls on arrays are planned for every worker but not run; the text lists for each call its
- * algorithm, steps, bytes sent and received by each worker, workspace and flops, and what it sends to whom.
+ * algorithm, steps, bytes sent and received by each worker, workspace and flops, and what it sends to whom. Of a program
+ * also for each of its calls (of a part of it, where it has loops) kernels, payloads, bytes and flops of all workers.
  * Create, destroy, view and reshape take effect. Neither blocks. *text is the caller's, for free(). Errors:
  * DM_ERR_STATE (begin: it has begun, or a program is being recorded; end: it has not), DM_ERR_ARG (text). Cost:
  * a plan for each worker at every call. */
