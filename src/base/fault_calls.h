@@ -3,6 +3,7 @@
 #ifndef DMI_FAULT_CALLS_H
 #define DMI_FAULT_CALLS_H
 
+#include "base/descriptors.h"
 #include "base/fault.h"
 
 /* Emulated GPUs: their driver is no part of dmath, and fails by a kind of its own. Only the memory of GPUs
@@ -61,7 +62,7 @@ DMI_FAULTY_MEMORY(int, pthread_create, EAGAIN, 0,
                   (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context),
                   (thread, attributes, run, context))
 
-/* --- files */
+/* --- files; none of them is opened as standard input, output or error: base/descriptors.h */
 DMI_FAULTY(ssize_t, pread, DMI_FAULT_READ, -1, (int file, void *into, size_t bytes, off_t at), (file, into, bytes, at))
 DMI_FAULTY(ssize_t, pwrite, DMI_FAULT_WRITE, dmi_fault_is_short() ? (pwrite)(file, from, bytes / 2, at) : -1,
            (int file, const void *from, size_t bytes, off_t at), (file, from, bytes, at))
@@ -83,16 +84,18 @@ DMI_FAULTY(int, fclose, DMI_FAULT_CLOSE, ((void)(fclose)(file), EOF), (FILE * fi
 #define strndup(text, bytes) dmi_faulty_strndup(text, bytes)
 #define open_memstream(text, bytes) dmi_faulty_open_memstream(text, bytes)
 #define mmap(...) dmi_faulty_mmap(__VA_ARGS__)
-#define memfd_create(name, flags) dmi_faulty_memfd_create(name, flags)
+#define memfd_create(name, flags)                                                                              \
+    (dmi_standard_taken(), dmi_above_standard(dmi_faulty_memfd_create(name, flags)))
 #define pthread_create(...) dmi_faulty_pthread_create(__VA_ARGS__)
 #define pread(file, into, bytes, at) dmi_faulty_pread(file, into, bytes, at)
 #define pwrite(file, from, bytes, at) dmi_faulty_pwrite(file, from, bytes, at)
 #define ftruncate(file, bytes) dmi_faulty_ftruncate(file, bytes)
 #define fsync(file) dmi_faulty_fsync(file)
 #define rename(from, to) dmi_faulty_rename(from, to)
-#define DMI_FAULTY_OPEN(path, flags, mode, ...) dmi_faulty_open(path, flags, mode)
+#define DMI_FAULTY_OPEN(path, flags, mode, ...)                                                                \
+    (dmi_standard_taken(), dmi_above_standard(dmi_faulty_open(path, flags, mode)))
 #define open(...) DMI_FAULTY_OPEN(__VA_ARGS__, 0, 0)
-#define fopen(path, how) dmi_faulty_fopen(path, how)
+#define fopen(path, how) (dmi_standard_taken(), dmi_above_standard_file(dmi_faulty_fopen(path, how), how))
 #define opendir(path) dmi_faulty_opendir(path)
 #define mkdir(path, mode) dmi_faulty_mkdir(path, mode)
 #define close(file) dmi_faulty_close(file)

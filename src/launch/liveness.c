@@ -370,7 +370,7 @@ dm_status dmi_liveness_start(dmi_job *job)
     if (l) {
         pthread_mutex_init(&l->lock, NULL);
         l->job = job;
-        l->stop = eventfd(0, EFD_CLOEXEC);
+        l->stop = dmi_above_standard(eventfd(0, EFD_CLOEXEC));
         l->process = calloc(most, sizeof *l->process);
         l->poll = calloc(most + 1, sizeof *l->poll);
     }

@@ -74,7 +74,7 @@ static dm_status start_thread(void)
     if (all.thread_runs) {
         return DM_OK;
     }
-    all.end = eventfd(0, EFD_CLOEXEC);
+    all.end = dmi_above_standard(eventfd(0, EFD_CLOEXEC));
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &before);
     all.thread_runs = all.end >= 0 && pthread_create(&thread, NULL, end_process, NULL) == 0;
