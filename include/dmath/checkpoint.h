@@ -11,15 +11,19 @@
  *
  * A path names a *series*: a folder with one folder for each checkpoint, by number: run1/00000001,
  * run1/00000002. A checkpoint has a .npy file for each array, the whole array in C order, which numpy.load
- * reads, and manifest.json: names, types, shapes, layouts, values, and an XXH3-64 hash of each part (2 MiB, of large
- * ones more) of each file and of itself. Whatever byte changes, loading says so, with the file and the part. A
- * checkpoint appears under its number only when all of it is on the disk; programs that die while they write one leave
- * the ones before as they are. Calls that read take a series, and then its newest checkpoint, or the folder of one
- * checkpoint.
+ * reads, and manifest.json: names, types, shapes, layouts, values, and an XXH3-64 hash of each part (2 MiB, of
+ * large ones more) of each file and of itself. Whatever byte changes, loading says so, with the file and the
+ * part. A checkpoint appears under its number only when all of it is on the disk; programs that die while they
+ * write one leave the ones before as they are. Calls that read take a series, and then its newest checkpoint,
+ * or the folder of one checkpoint.
+ *
+ * A checkpoint of a series is a folder, not a link to one, with such a number for a name (eight digits or more)
+ * and a manifest.json that dmath has written. All else in the series is passed over and never removed, and so
+ * is a number that is taken.
  *
  * Every worker writes and reads its share, so the path must name the same folder on all hosts. It needs not be
- * the same number of workers that loads, nor the same layout or type. In a build without Jansson or xxHash what writes
- * or reads a checkpoint is DM_ERR_UNSUPPORTED. */
+ * the same number of workers that loads, nor the same layout or type. In a build without Jansson or xxHash what
+ * writes or reads a checkpoint is DM_ERR_UNSUPPORTED. */
 #ifndef DMATH_CHECKPOINT_H
 #define DMATH_CHECKPOINT_H
 
@@ -45,7 +49,8 @@ typedef struct dm_checkpoint_item {
 /* Make one with DM_CHECKPOINT_OPTIONS_INIT, then set fields. */
 typedef struct dm_checkpoint_options {
     size_t size; /* sizeof(dm_checkpoint_options): set by DM_CHECKPOINT_OPTIONS_INIT */
-    int keep;    /* so many of the series stay, the older ones are removed when the new one is there; 0: all */
+    int keep; /* so many of the series stay, the older ones are removed when the new one is there; 0: all. One
+              with files that are not its own stays too */
     int named;   /* of dm_session_save: 1: arrays without a name are left out */
 } dm_checkpoint_options;
 #define DM_CHECKPOINT_OPTIONS_INIT                                                                             \
@@ -53,16 +58,17 @@ typedef struct dm_checkpoint_options {
         sizeof(dm_checkpoint_options), 0, 0                                                                    \
     }
 
-/* Saves the items as the next checkpoint of the series. path is made if it is not there (its parent must be). count 0
- * with items NULL: what dm_keep has named. options NULL: none. What dead programs of this host have left half-written
- * in the series is removed. event NULL: blocks until the checkpoint is on the disk. Else it does not wait for the
- * files: each array is copied first, on the workers, and what follows may change it at once; the event is done when the
- * checkpoint is there, and has the failure if it is not. The copies' memory is free again when a call has found the
- * event done. If the checkpoint before is still being written, the call waits for it; dm_finalize waits for the last.
- * Values are read during the call. Errors: DM_ERR_ARG (path, event, names, values, options); DM_ERR_IO, DM_ERR_POISONED
- * (an array is), of the event where there is one; DM_ERR_LIMIT, DM_ERR_NOMEM (for the copies). Costs: a copy of all
- * arrays in the workers' memory, of which the elements move that do not lie in their part's worker; every byte is
- * written once, the workers' files at the same time. */
+/* Saves the items as the next checkpoint of the series. path is made if it is not there (its parent must be).
+ * count 0 with items NULL: what dm_keep has named. options NULL: none. What dead programs of this host have
+ * left half-written in the series is removed. event NULL: blocks until the checkpoint is on the disk. Else it
+ * does not wait for the files: each array is copied first, on the workers, and what follows may change it at
+ * once; the event is done when the checkpoint is there, and has the failure if it is not. The copies' memory is
+ * free again when a call has found the event done. If the checkpoint before is still being written, the call
+ * waits for it; dm_finalize waits for the last. Values are read during the call. Errors: DM_ERR_ARG (path, also
+ * one that has a manifest.json, and so is no series; event, names, values, options); DM_ERR_IO, DM_ERR_POISONED
+ * (an array is), of the event where there is one; DM_ERR_LIMIT, DM_ERR_NOMEM (for the copies). Costs: a copy of
+ * all arrays in the workers' memory, of which the elements move that do not lie in their part's worker; every
+ * byte is written once, the workers' files at the same time. */
 DM_API DM_CHECKED dm_status dm_checkpoint_save(dm_session *session, const char *path, int count,
                                                const dm_checkpoint_item *items,
                                                const dm_checkpoint_options *options, dm_event *event);

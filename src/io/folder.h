@@ -8,7 +8,7 @@
 /* "folder/name"; NULL: no memory. */
 char *dmi_folder_path(const char *folder, const char *name);
 /* Makes the series if it is not there, and in it a folder to write to. Removes what dead processes of this host
- * have left. */
+ * have left. DM_ERR_ARG: it has a manifest, and is no series. */
 DM_CHECKED dm_status dmi_folder_begin(const char *series, char **out);
 /* A new file in it, of so many bytes with its first ones. */
 DM_CHECKED dm_status dmi_folder_file(const char *folder, const char *name, const void *header,
@@ -17,8 +17,10 @@ DM_CHECKED dm_status dmi_folder_file(const char *folder, const char *name, const
 DM_CHECKED dm_status dmi_folder_sync(const char *folder, const char *name);
 /* All is on the disk: gives it the next number. When this returns, that is on the disk too. */
 DM_CHECKED dm_status dmi_folder_publish(const char *series, const char *folder, int64_t *number);
-/* Removes all but the `keep` newest of the series. What fails is left for the next time. */
+/* Removes all but the `keep` newest of the series, and of a folder only files that its manifest names: one with
+ * others stays. What fails is left for the next time. */
 void dmi_folder_thin(const char *series, int keep);
+/* One that has no number yet: its files by their endings. */
 void dmi_folder_remove(const char *folder);
 /* The folder of a checkpoint: path itself, or the newest of that series. DM_ERR_IO: there is none. */
 DM_CHECKED dm_status dmi_folder_find(const char *path, char **out);

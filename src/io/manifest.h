@@ -8,7 +8,8 @@
 
 enum { DMI_CHECKPOINT_VERSION = 1, DMI_NAME_BYTES = 200, DMI_VALUE_BYTES = 1 << 20 };
 
-/* Its end: the hash of all bytes before. */
+/* Its begin, and its end: the hash of all bytes before. */
+#define DMI_MANIFEST_HEAD "{\n \"dmath_checkpoint\":"
 #define DMI_MANIFEST_TAIL_FORMAT ",\n \"manifest_xxh3\": \"%016" PRIx64 "\"\n}\n"
 enum { DMI_MANIFEST_TAIL = 41 };
 

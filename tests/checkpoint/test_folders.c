@@ -75,9 +75,143 @@ static void test_closed_streams(void **state)
     OK(dm_checkpoint_verify("streams", NULL, NULL));
 }
 
+/* --- folders and files of others in a series --- */
+
+static double value;
+static const dm_checkpoint_item item[] = {DM_KEEP_VALUE("value", &value)};
+
+static dm_status save_keeping(const char *path, double number, int keep)
+{
+    dm_session *s = open_session(2, "log=error");
+    dm_checkpoint_options options = DM_CHECKPOINT_OPTIONS_INIT;
+    dm_array a;
+    options.keep = keep;
+    value = number;
+    OK(dm_vector(s, DM_F64, 100, &a));
+    OK(dm_fill(s, a, number));
+    const dm_checkpoint_item items[] = {item[0], DM_KEEP_ARRAY("a", a)};
+    dm_status status = dm_checkpoint_save(s, path, 2, items, &options, NULL);
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+    return status;
+}
+
+static void newest_is(const char *path, double number)
+{
+    dm_session *s = open_session(1, "log=error");
+    value = -1;
+    OK(dm_checkpoint_load(s, path, 1, item));
+    assert_true(value == number);
+    assert_int_equal(dm_checkpoint_exists(path), 1);
+    OK(dm_checkpoint_verify(path, NULL, NULL));
+    close_session(s);
+}
+
+static void make_file(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs("of another program", f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void make_folder(const char *path)
+{
+    assert_int_equal(mkdir(path, 0777), 0);
+}
+
+static bool there(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
+}
+
+static void test_others(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "others/20240101/data.csv",      "others/20240101/w.npy",          "others/20240102",
+        "others/20240103/manifest.json", "others/20240103/inner/data.csv", "others/99999999999999999/data.npy",
+        "others/000000007/data.npy"};
+    make_folder("others");
+    make_folder("others/20240101");
+    make_folder("others/20240103");
+    make_folder("others/20240103/inner");
+    make_folder("others/00000002"); /* empty */
+    make_folder("others/99999999999999999");
+    make_folder("others/000000007");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        make_file(files[i]);
+    }
+    for (int i = 1; i <= 3; i++) {
+        OK(save_keeping("others", i, 1));
+        newest_is("others", i);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_true(there(files[i]));
+    }
+    assert_true(there("others/00000002") && !there("others/00000002/manifest.json"));
+    assert_true(!there("others/00000001") && !there("others/00000003") && there("others/00000004"));
+}
+
+/* A checkpoint of another series, by a link. */
+static void test_link(void **state)
+{
+    (void)state;
+    OK(save_keeping("archive", 1, 0));
+    make_folder("linked");
+    assert_int_equal(symlink("../archive/00000001", "linked/00000001"), 0);
+    assert_int_equal(symlink("nowhere", "linked/00000002"), 0);
+    OK(save_keeping("linked", 2, 1));
+    OK(save_keeping("linked", 3, 1));
+    assert_true(there("linked/00000001") && there("linked/00000002") && !there("linked/00000003"));
+    newest_is("archive", 1);
+    newest_is("linked/00000001", 1);
+    newest_is("linked", 3);
+}
+
+/* What a program has put beside a checkpoint's files keeps it. */
+static void test_more_in_it(void **state)
+{
+    (void)state;
+    OK(save_keeping("more", 1, 0));
+    OK(save_keeping("more", 2, 0));
+    make_file("more/00000001/mine.npy");
+    make_folder("more/00000002/plots");
+    OK(save_keeping("more", 3, 1));
+    OK(save_keeping("more", 4, 1));
+    assert_true(there("more/00000001/mine.npy") && there("more/00000002/plots") && !there("more/00000003"));
+    newest_is("more/00000001", 1);
+    newest_is("more/00000002", 2);
+    newest_is("more", 4);
+}
+
+/* What would never be found again is not saved. */
+static void test_no_series(void **state)
+{
+    (void)state;
+    OK(save_keeping("series", 1, 0));
+    assert_int_equal(save_keeping("series/00000001", 2, 0), DM_ERR_ARG);
+    assert_non_null(strstr(dm_error_message(), "manifest.json"));
+    newest_is("series", 1);
+    make_folder("foreign");
+    make_file("foreign/manifest.json");
+    assert_int_equal(save_keeping("foreign", 1, 0), DM_ERR_ARG);
+    assert_int_equal(dm_checkpoint_exists("foreign"), 0);
+    assert_true(!there("foreign/00000001"));
+    OK(save_keeping("last", 1, 0));
+    assert_int_equal(rename("last/00000001", "last/99999999999999999"), 0); /* the last number */
+    newest_is("last", 1);
+    assert_int_equal(save_keeping("last", 2, 0), DM_ERR_LIMIT);
+    newest_is("last", 1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_closed_streams, deadline)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_closed_streams, deadline), cmocka_unit_test_setup(test_others, deadline),
+        cmocka_unit_test_setup(test_link, deadline), cmocka_unit_test_setup(test_more_in_it, deadline),
+        cmocka_unit_test_setup(test_no_series, deadline)};
     char folder[] = "folders-XXXXXX", command[64];
     if (!mkdtemp(folder) || chdir(folder) != 0) {
         return 1;
