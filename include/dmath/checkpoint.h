@@ -66,9 +66,10 @@ typedef struct dm_checkpoint_options {
  * free again when a call has found the event done. If the checkpoint before is still being written, the call
  * waits for it; dm_finalize waits for the last. Values are read during the call. Errors: DM_ERR_ARG (path, also
  * one that has a manifest.json, and so is no series; event, names, values, options); DM_ERR_IO, DM_ERR_POISONED
- * (an array is), of the event where there is one; DM_ERR_LIMIT, DM_ERR_NOMEM (for the copies). Costs: a copy of
- * all arrays in the workers' memory, of which the elements move that do not lie in their part's worker; every
- * byte is written once, the workers' files at the same time. */
+ * (an array is), of the event where there is one; DM_ERR_LIMIT, DM_ERR_NOMEM (for the copies); DM_ERR_LIMIT too
+ * where manifest.json would have more than 1 GiB (values of 512 MiB in all). Costs: a copy of all arrays in the
+ * workers' memory, of which the elements move that do not lie in their part's worker; every byte is written
+ * once, the workers' files at the same time. */
 DM_API DM_CHECKED dm_status dm_checkpoint_save(dm_session *session, const char *path, int count,
                                                const dm_checkpoint_item *items,
                                                const dm_checkpoint_options *options, dm_event *event);

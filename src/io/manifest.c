@@ -193,6 +193,22 @@ static char *json_of(const dmi_manifest *m)
     return text;
 }
 
+static dm_status too_large(const char *path)
+{
+    return dmi_fail(
+        DM_ERR_LIMIT,
+        "%s: the manifest would be larger than the %lld bytes that can be read: it holds each byte of a "
+        "value as two digits, and 16 for each part of an array; large values should be arrays",
+        path, (long long)DMI_MANIFEST_BYTES);
+}
+
+dm_status dmi_manifest_fits(const char *path, int64_t value_bytes, int64_t hashes)
+{
+    bool fits = value_bytes < DMI_MANIFEST_BYTES && hashes < DMI_MANIFEST_BYTES &&
+                2 * value_bytes + (HASH_ROOM - 1) * hashes < DMI_MANIFEST_BYTES;
+    return fits ? DM_OK : too_large(path);
+}
+
 dm_status dmi_manifest_text(const dmi_manifest *m, const char *path, char **text, int64_t *bytes)
 {
     char *json = json_of(m);
@@ -205,6 +221,11 @@ dm_status dmi_manifest_text(const dmi_manifest *m, const char *path, char **text
     snprintf(all + body, DMI_MANIFEST_TAIL + 1, DMI_MANIFEST_TAIL_FORMAT, dmi_hash64(all, (int64_t)body));
     *text = all;
     *bytes = (int64_t)body + DMI_MANIFEST_TAIL;
+    if (*bytes > DMI_MANIFEST_BYTES) {
+        *text = NULL;
+        free(all);
+        return too_large(path);
+    }
     return DM_OK;
 }
 

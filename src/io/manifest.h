@@ -8,6 +8,9 @@
 
 enum { DMI_CHECKPOINT_VERSION = 1, DMI_NAME_BYTES = 200, DMI_VALUE_BYTES = 1 << 20 };
 
+/* Readers take no larger one, and so none is written. */
+#define DMI_MANIFEST_BYTES (INT64_C(1) << 30)
+
 /* Its begin, and its end: the hash of all bytes before. */
 #define DMI_MANIFEST_HEAD "{\n \"dmath_checkpoint\":"
 #define DMI_MANIFEST_TAIL_FORMAT ",\n \"manifest_xxh3\": \"%016" PRIx64 "\"\n}\n"
@@ -43,7 +46,11 @@ typedef struct dmi_manifest {
 
 /* DM_ERR_UNSUPPORTED: this build has no checkpoints. */
 DM_CHECKED dm_status dmi_manifest_possible(void);
-/* What manifest.json holds, bytes of it; to be freed. path, in messages: where it is, or will be. */
+/* Would one with so many bytes of values and hashes of parts fit, if it had nothing else? path, in messages: of
+ * what. DM_ERR_LIMIT: not. */
+DM_CHECKED dm_status dmi_manifest_fits(const char *path, int64_t value_bytes, int64_t hashes);
+/* What manifest.json holds, bytes of it; to be freed. path, in messages: where it is, or will be. DM_ERR_LIMIT:
+ * it would be too large. */
 DM_CHECKED dm_status dmi_manifest_text(const dmi_manifest *manifest, const char *path, char **text,
                                        int64_t *bytes);
 DM_CHECKED dm_status dmi_manifest_parse(const char *path, const char *text, int64_t bytes, dmi_manifest *out);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_BYTES = 1 << 30, MOST_WORKERS = 1 << 20 };
+enum { MOST_WORKERS = 1 << 20 };
 
 /* A reader of one manifest: the first thing that is wrong. */
 typedef struct reader {
@@ -254,18 +254,23 @@ static dm_status check_hash(const char *path, const char *text, int64_t bytes)
 static dm_status read_text(const char *path, char **text, int64_t *bytes)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && fstat(fd, &st) == 0;
-    *bytes = ok ? (int64_t)st.st_size : 0;
-    *text = ok && *bytes <= MOST_BYTES ? malloc((size_t)*bytes + 1) : NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a pipe must not wait for its writer */
+    bool ok = fd >= 0 && fstat(fd, &st) == 0, regular = ok && S_ISREG(st.st_mode);
+    *bytes = regular ? (int64_t)st.st_size : 0;
+    bool fits = *bytes <= DMI_MANIFEST_BYTES;
+    *text = regular && fits ? malloc((size_t)*bytes + 1) : NULL;
     for (int64_t have = 0; *text && ok && have < *bytes;) {
         ssize_t n = pread(fd, *text + have, (size_t)(*bytes - have), (off_t)have);
         ok = n > 0 || (n < 0 && errno == EINTR);
         have += n > 0 ? n : 0;
     }
     dm_status status = ok && *text ? DM_OK
-                       : ok        ? dmi_fail(DM_ERR_NOMEM, "%s: no memory for it", path)
-                                   : dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
+                       : !ok       ? dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno))
+                       : !regular  ? dmi_fail(DM_ERR_IO, "%s: not a regular file", path)
+                       : fits
+                           ? dmi_fail(DM_ERR_NOMEM, "%s: no memory for it", path)
+                           : dmi_fail(DM_ERR_LIMIT, "%s has %" PRId64 " bytes, and a manifest has %lld at most",
+                                      path, *bytes, (long long)DMI_MANIFEST_BYTES);
     if (fd >= 0) {
         close(fd);
     }

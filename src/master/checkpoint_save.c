@@ -124,21 +124,26 @@ static dm_status take_array(dmi_session *s, const dm_checkpoint_item *item, cons
 static dm_status describe(dmi_session *s, int count, const dm_checkpoint_item *items, dmi_checkpoint_job *job)
 {
     dm_status status = DM_OK;
-    int64_t part = part_bytes(s, count, items);
+    int64_t part = part_bytes(s, count, items), value_bytes = 0, hashes = 0;
     job->manifest.workers = s->workers;
     job->manifest.item = calloc((size_t)count + 1, sizeof *job->manifest.item);
     job->copy = calloc((size_t)count + 1, sizeof *job->copy);
     if (!job->manifest.item || !job->copy) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a manifest");
     }
+    for (int i = 0; i < count; i++) {
+        value_bytes += items[i].array.id ? 0 : dmi_item_bytes(&items[i]);
+    }
+    status = dmi_manifest_fits(job->series, value_bytes, 0); /* before they are copied */
     for (int i = 0; i < count && status == DM_OK; i++) {
         dmi_saved *saved = &job->manifest.item[job->manifest.items++];
         saved->name = strdup(items[i].name);
         status = !saved->name        ? dmi_fail(DM_ERR_NOMEM, "no memory for a name")
                  : items[i].array.id ? take_array(s, &items[i], job->folder, i, part, saved)
                                      : take_value(&items[i], saved);
+        hashes += saved->parts.count;
     }
-    return status;
+    return status == DM_OK ? dmi_manifest_fits(job->series, value_bytes, hashes) : status;
 }
 
 /* All copies first: what the program does next waits for them, and not for files. */

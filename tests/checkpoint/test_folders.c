@@ -206,12 +206,36 @@ static void test_no_series(void **state)
     newest_is("last", 1);
 }
 
+/* A manifest has a largest size: no larger one is written, and a reader says so. */
+static void test_large_manifest(void **state)
+{
+    (void)state;
+    enum { VALUES = 520, BYTES = 1 << 20 };
+    static char bytes[BYTES], name[VALUES][8];
+    dm_checkpoint_item many[VALUES];
+    OK(save_keeping("large", 1, 1));
+    dm_session *s = open_session(2, "log=error");
+    for (int i = 0; i < VALUES; i++) {
+        snprintf(name[i], sizeof name[i], "v%d", i);
+        many[i] = (dm_checkpoint_item)DM_KEEP_BYTES(name[i], bytes, BYTES);
+    }
+    assert_int_equal(dm_checkpoint_save(s, "large", VALUES, many, NULL, NULL), DM_ERR_LIMIT);
+    close_session(s);
+    newest_is("large", 1);
+    assert_true(!there("large/00000002"));
+    assert_int_equal(truncate("large/00000001/manifest.json", (1L << 30) + 1), 0);
+    assert_int_equal(dm_checkpoint_verify("large", NULL, NULL), DM_ERR_LIMIT);
+    assert_non_null(strstr(dm_error_message(), "1073741824"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_closed_streams, deadline), cmocka_unit_test_setup(test_others, deadline),
-        cmocka_unit_test_setup(test_link, deadline), cmocka_unit_test_setup(test_more_in_it, deadline),
-        cmocka_unit_test_setup(test_no_series, deadline)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_closed_streams, deadline),
+                                       cmocka_unit_test_setup(test_others, deadline),
+                                       cmocka_unit_test_setup(test_link, deadline),
+                                       cmocka_unit_test_setup(test_more_in_it, deadline),
+                                       cmocka_unit_test_setup(test_no_series, deadline),
+                                       cmocka_unit_test_setup(test_large_manifest, deadline)};
     char folder[] = "folders-XXXXXX", command[64];
     if (!mkdtemp(folder) || chdir(folder) != 0) {
         return 1;
