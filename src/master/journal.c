@@ -45,7 +45,8 @@ static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
 /* Sessions at once, of this process or others, do not write over each other's. */
 static FILE *create(const char *path)
 {
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    int file =
+        open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666); /* a pipe nobody reads is refused */
     bool ok = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && ftruncate(file, 0) == 0;
     FILE *to = ok ? fdopen(file, "w") : NULL;
     if (!to && file >= 0) {

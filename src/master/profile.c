@@ -4,9 +4,11 @@
 #include "master/session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The numbers of an op, of all endpoints together. */
 typedef struct sums {
@@ -218,6 +220,19 @@ static bool put_table(const dmi_session *s, FILE *to)
     return true;
 }
 
+/* A pipe that nobody reads must not hold up the end of the session. */
+static FILE *create(const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC, 0666);
+    FILE *to = file >= 0 && fcntl(file, F_SETFL, O_WRONLY) == 0 ? fdopen(file, "w") : NULL;
+    if (!to && file >= 0) {
+        int error = errno;
+        close(file);
+        errno = error;
+    }
+    return to;
+}
+
 void dmi_profile_write(dmi_session *s)
 {
     const char *path = s->config.profile;
@@ -225,7 +240,7 @@ void dmi_profile_write(dmi_session *s)
         return;
     }
     bool standard = strcmp(path, "1") == 0;
-    FILE *to = standard ? stderr : fopen(path, "w");
+    FILE *to = standard ? stderr : create(path);
     bool ok = to && put_table(s, to);
     ok = to && (standard ? fflush(to) : fclose(to)) == 0 && ok;
     if (!ok) {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* dlopen looks for a name without a slash in the system's folders only; a file of that name here comes first.
@@ -17,8 +18,18 @@ static void *open_object(const char *path)
     return dlopen(beside ? here : path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* dlopen would wait for the writer of a pipe. A name without a slash that is not here is not looked at. */
+static bool is_no_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+}
+
 static dm_status load_one(const char *path)
 {
+    if (is_no_file(path)) {
+        return dmi_fail(DM_ERR_CONFIG, "load: %s is not a regular file", path);
+    }
     void *object = open_object(path);
     if (!object) {
         return dmi_fail(DM_ERR_CONFIG, "load: %s", dlerror());

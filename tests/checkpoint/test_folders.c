@@ -206,6 +206,30 @@ static void test_no_series(void **state)
     newest_is("last", 1);
 }
 
+/* --- pipes --- */
+
+/* Nobody writes to them, nor reads. Whoever waits for that is ended by the clock. */
+static void test_pipes(void **state)
+{
+    (void)state;
+    dm_session *s = NULL;
+    dm_config config = DM_CONFIG_INIT;
+    config.workers = 2;
+    make_folder("pipes");
+    make_folder("pipes/00000001");
+    assert_int_equal(mkfifo("pipes/manifest.json", 0666), 0);
+    assert_int_equal(mkfifo("pipes/00000001/manifest.json", 0666), 0);
+    alarm(30);
+    assert_int_equal(dm_checkpoint_exists("pipes"), 0);
+    assert_int_equal(dm_checkpoint_exists("pipes/00000001"), 0);
+    assert_int_equal(dm_checkpoint_verify("pipes", NULL, NULL), DM_ERR_IO);
+    assert_non_null(strstr(dm_error_message(), "not a regular file"));
+    config.options = "load=./pipes/manifest.json";
+    assert_int_equal(dm_init(&config, &s), DM_ERR_CONFIG);
+    s = open_session(2, "journal=pipes/manifest.json,profile=pipes/manifest.json,log=error"); /* without them */
+    close_session(s);
+}
+
 /* A manifest has a largest size: no larger one is written, and a reader says so. */
 static void test_large_manifest(void **state)
 {
@@ -235,7 +259,8 @@ int main(void)
                                        cmocka_unit_test_setup(test_link, deadline),
                                        cmocka_unit_test_setup(test_more_in_it, deadline),
                                        cmocka_unit_test_setup(test_no_series, deadline),
-                                       cmocka_unit_test_setup(test_large_manifest, deadline)};
+                                       cmocka_unit_test_setup(test_large_manifest, deadline),
+                                       cmocka_unit_test_setup(test_pipes, deadline)};
     char folder[] = "folders-XXXXXX", command[64];
     if (!mkdtemp(folder) || chdir(folder) != 0) {
         return 1;
