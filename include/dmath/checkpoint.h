@@ -19,7 +19,8 @@
  *
  * A checkpoint of a series is a folder, not a link to one, with such a number for a name (eight digits or more)
  * and a manifest.json that dmath has written. All else in the series is passed over and never removed, and so
- * is a number that is taken.
+ * is a number that is taken. Calls that load from a series whose saver removes the checkpoint meanwhile (keep)
+ * begin again with the newest.
  *
  * Every worker writes and reads its share, so the path must name the same folder on all hosts. It needs not be
  * the same number of workers that loads, nor the same layout or type. In a build without Jansson or xxHash what

@@ -334,7 +334,12 @@ dm_status dmi_folder_begin(const char *series, char **out)
 
 dm_status dmi_folder_find(const char *path, char **out)
 {
-    int64_t newest = has_manifest(path, true) ? 0 : newest_below(path, INT64_MAX);
+    int64_t newest = 0;
+    bool itself = has_manifest(path, true);
+    for (int i = 0; i < 3 && newest == 0 && !itself;
+         i++) { /* a saver may have removed one before the next was seen */
+        newest = newest_below(path, INT64_MAX);
+    }
     if (newest == 0 && !has_manifest(path, false)) {
         return dmi_fail(DM_ERR_IO, "%s: %s", path,
                         access(path, F_OK) == 0 ? "there is no checkpoint in this folder" : strerror(errno));

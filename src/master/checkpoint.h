@@ -40,10 +40,17 @@ typedef struct dmi_checkpoint_opened {
     dmi_session *s; /* NULL: no session is needed */
     char *folder;
     dmi_manifest manifest;
+    uint64_t first; /* command that can read it */
 } dmi_checkpoint_opened;
 DM_CHECKED dm_status dmi_checkpoint_open(const char *path, dmi_checkpoint_opened *out);
 void dmi_checkpoint_close(dmi_checkpoint_opened *o); /* also where opening has failed */
+/* Is the checkpoint that a series' path led to not there any more? A saver with `keep` has removed it, and
+ * there is a newer one: what has failed by that begins again, and what this try's commands have made fail is
+ * forgotten. False after too many tries. Keeps the error's text where it is false. */
+bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *tries);
 /* --- checkpoint_load.c */
+/* Waits for all commands. The first failure of those since it was opened, or else that of any before. */
+DM_CHECKED dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o);
 /* What calls that fill arrays begin with. */
 DM_CHECKED dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out);
 /* All checks of an item that need no data, so that what fails by them has changed nothing. */

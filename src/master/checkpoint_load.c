@@ -123,29 +123,48 @@ dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out)
                : status;
 }
 
-dm_status dm_checkpoint_load(dm_session *session, const char *path, int count, const dm_checkpoint_item *items)
+dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o)
 {
-    dmi_checkpoint_opened o = {0};
-    dm_checkpoint_item *owned = NULL;
-    dm_status status = dmi_checkpoint_reading(session, &o.s);
-    status = status == DM_OK ? dmi_items_take(o.s, count, items, &items, &count, &owned) : status;
-    status = status == DM_OK ? dmi_checkpoint_open(path, &o) : status;
+    dm_status status = dmi_wait_done(o->s, o->s->remote ? dmi_wait_mark(o->s) : o->s->command, 0);
+    status = status == DM_OK ? dmi_failures_report(o->s, o->first, UINT64_MAX) : status;
+    return status == DM_OK ? dmi_failures_report(o->s, 0, UINT64_MAX) : status;
+}
+
+static dm_status load(dmi_checkpoint_opened *o, const char *path, int count, const dm_checkpoint_item *items)
+{
+    dm_status status = dmi_checkpoint_open(path, o);
     for (int i = 0; i < count && status == DM_OK; i++) {
-        status = dmi_checkpoint_check(&o, &items[i]);
+        status = dmi_checkpoint_check(o, &items[i]);
     }
     for (int i = 0; i < count && status == DM_OK; i++) {
         if (items[i].array.id) {
-            status = dmi_checkpoint_fill(&o, dmi_manifest_find(&o.manifest, items[i].name), items[i].array);
+            status = dmi_checkpoint_fill(o, dmi_manifest_find(&o->manifest, items[i].name), items[i].array);
         }
     }
-    status = status == DM_OK ? dmi_wait(o.s, o.s->command) : status;
+    status = status == DM_OK ? dmi_checkpoint_filled(o) : status;
     for (int i = 0; i < count && status == DM_OK; i++) {
-        const dmi_saved *saved = dmi_manifest_find(&o.manifest, items[i].name);
+        const dmi_saved *saved = dmi_manifest_find(&o->manifest, items[i].name);
         if (!items[i].array.id && saved->value_bytes > 0) {
             memcpy(items[i].value, saved->value, (size_t)saved->value_bytes);
         }
     }
-    dmi_checkpoint_close(&o);
+    return status;
+}
+
+dm_status dm_checkpoint_load(dm_session *session, const char *path, int count, const dm_checkpoint_item *items)
+{
+    dmi_checkpoint_opened o = {0};
+    dm_checkpoint_item *owned = NULL;
+    int tries = 0;
+    bool again = true;
+    dm_status status = dmi_checkpoint_reading(session, &o.s);
+    status = status == DM_OK ? dmi_items_take(o.s, count, items, &items, &count, &owned) : status;
+    while (status == DM_OK && again) {
+        status = load(&o, path, count, items);
+        again = status != DM_OK && dmi_checkpoint_lost(path, &o, &tries);
+        status = again ? DM_OK : status;
+        dmi_checkpoint_close(&o);
+    }
     free(owned);
     return status;
 }
@@ -159,28 +178,41 @@ dm_status dmi_checkpoint_make(const dmi_checkpoint_opened *o, const dmi_saved *s
                            saved->parts.shape, layout, out);
 }
 
+static dm_status load_array(dmi_checkpoint_opened *o, const char *path, const char *name, dm_dtype dtype,
+                            const dm_layout *layout, dm_array *out)
+{
+    const dmi_saved *saved = NULL;
+    dm_array a;
+    dm_status status = dmi_checkpoint_open(path, o);
+    status = status == DM_OK ? find(o, name, true, &saved) : status;
+    status = status == DM_OK ? dmi_checkpoint_make(o, saved, dtype, layout, &a) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    status = dmi_checkpoint_fill(o, saved, a);
+    status = status == DM_OK ? dmi_checkpoint_filled(o) : status;
+    if (status != DM_OK) {
+        return dmi_array_release(o->s->public_handle, a, status);
+    }
+    *out = a;
+    return DM_OK;
+}
+
 dm_status dm_checkpoint_array(dm_session *session, const char *path, const char *name, dm_dtype dtype,
                               const dm_layout *layout, dm_array *out)
 {
     dmi_checkpoint_opened o = {0};
-    const dmi_saved *saved = NULL;
-    dm_array a;
+    int tries = 0;
+    bool again = true;
     dm_status status = dmi_checkpoint_reading(session, &o.s);
     if (status == DM_OK && (!name || !out)) {
         status = dmi_fail(DM_ERR_ARG, "checkpoint_array: %s is NULL", name ? "out" : "name");
     }
-    status = status == DM_OK ? dmi_checkpoint_open(path, &o) : status;
-    status = status == DM_OK ? find(&o, name, true, &saved) : status;
-    status = status == DM_OK ? dmi_checkpoint_make(&o, saved, dtype, layout, &a) : status;
-    if (status == DM_OK) {
-        status = dmi_checkpoint_fill(&o, saved, a);
-        status = status == DM_OK ? dmi_wait(o.s, o.s->command) : status;
-        if (status == DM_OK) {
-            *out = a;
-        } else {
-            status = dmi_array_release(session, a, status);
-        }
+    while (status == DM_OK && again) {
+        status = load_array(&o, path, name, dtype, layout, out);
+        again = status != DM_OK && dmi_checkpoint_lost(path, &o, &tries);
+        status = again ? DM_OK : status;
+        dmi_checkpoint_close(&o);
     }
-    dmi_checkpoint_close(&o);
     return status;
 }

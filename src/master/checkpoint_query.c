@@ -3,22 +3,60 @@
 #include "io/folder.h"
 #include "master/checkpoint.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { MOST_TRIES = 20 };
+
+static bool is_gone(const char *folder)
+{
+    char *manifest = dmi_folder_path(folder, DMI_MANIFEST);
+    bool gone = manifest && access(manifest, F_OK) != 0 && errno == ENOENT;
+    free(manifest);
+    return gone;
+}
+
+bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *tries)
+{
+    char text[DMI_ERROR_TEXT];
+    if (!o->folder || strcmp(o->folder, path) == 0 || ++*tries >= MOST_TRIES || !is_gone(o->folder)) {
+        return false;
+    }
+    snprintf(text, sizeof text, "%s", dmi_error_text());
+    if (o->s && dmi_wait_done(o->s, o->s->remote ? dmi_wait_mark(o->s) : o->s->command, 0) != DM_OK) {
+        (void)dmi_fail(DM_ERR_INTERNAL, "%s", text);
+        return false;
+    }
+    if (o->s) {
+        (void)!dmi_failures_report(o->s, o->first, UINT64_MAX);
+    }
+    return true;
+}
 
 dm_status dmi_checkpoint_open(const char *path, dmi_checkpoint_opened *out)
 {
+    int tries = 0;
+    out->first = out->s ? out->s->command + 1 : 0;
     dm_status status = path && path[0]
                            ? dmi_folder_find(path, &out->folder)
                            : dmi_fail(DM_ERR_ARG, "%s: path is %s", dmi_api_called(), path ? "empty" : "NULL");
-    return status == DM_OK ? dmi_manifest_read(out->folder, &out->manifest) : status;
+    while (status == DM_OK && (status = dmi_manifest_read(out->folder, &out->manifest)) != DM_OK &&
+           dmi_checkpoint_lost(path, out, &tries)) {
+        free(out->folder);
+        out->folder = NULL;
+        status = dmi_folder_find(path, &out->folder);
+    }
+    return status;
 }
 
 void dmi_checkpoint_close(dmi_checkpoint_opened *o)
 {
     free(o->folder);
+    o->folder = NULL;
     dmi_manifest_free(&o->manifest);
 }
 

@@ -199,26 +199,39 @@ static dm_status drop(loading *l, dm_status status)
     return status;
 }
 
+static dm_status load(loading *l, const char *path)
+{
+    dm_status status = dmi_checkpoint_open(path, &l->o);
+    status = status == DM_OK ? check(l) : status;
+    if (status == DM_OK && !(l->made = calloc((size_t)l->o.manifest.items + 1, sizeof *l->made))) {
+        status = dmi_fail(DM_ERR_NOMEM, "no memory for a list of arrays");
+    }
+    status = status == DM_OK ? fill_arrays(l) : status;
+    status = status == DM_OK ? dmi_checkpoint_filled(&l->o) : status;
+    if (status == DM_OK) {
+        fill_values(l);
+    } else {
+        status = drop(l, status);
+    }
+    free(l->made);
+    l->made = NULL;
+    return status;
+}
+
 dm_status dm_session_load(dm_session *session, const char *path)
 {
     loading l = {0};
     const dm_checkpoint_item *items;
+    int tries = 0;
+    bool again = true;
     dm_status status = dmi_checkpoint_reading(session, &l.o.s);
     status = status == DM_OK ? dmi_items_take(l.o.s, 0, NULL, &items, &l.count, &l.kept) : status;
-    status = status == DM_OK ? dmi_checkpoint_open(path, &l.o) : status;
-    status = status == DM_OK ? check(&l) : status;
-    if (status == DM_OK && !(l.made = calloc((size_t)l.o.manifest.items + 1, sizeof *l.made))) {
-        status = dmi_fail(DM_ERR_NOMEM, "no memory for a list of arrays");
+    while (status == DM_OK && again) {
+        status = load(&l, path);
+        again = status != DM_OK && dmi_checkpoint_lost(path, &l.o, &tries);
+        status = again ? DM_OK : status;
+        dmi_checkpoint_close(&l.o);
     }
-    status = status == DM_OK ? fill_arrays(&l) : status;
-    status = status == DM_OK ? dmi_wait(l.o.s, l.o.s->command) : status;
-    if (status == DM_OK) {
-        fill_values(&l);
-    } else {
-        status = drop(&l, status);
-    }
-    free(l.made);
-    dmi_checkpoint_close(&l.o);
     free(l.kept);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "robust/robust.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -206,6 +207,74 @@ static void test_no_series(void **state)
     newest_is("last", 1);
 }
 
+/* --- a saver that removes what is being loaded --- */
+
+static void save_for_ever(const char *path)
+{
+    dm_session *s = NULL;
+    dm_array a;
+    double number = 0;
+    dm_config config = DM_CONFIG_INIT;
+    dm_checkpoint_options options = DM_CHECKPOINT_OPTIONS_INIT;
+    config.workers = 2;
+    options.keep = 1;
+    if (dm_init(&config, &s) != DM_OK || dm_vector(s, DM_F64, 1000, &a) != DM_OK) {
+        return;
+    }
+    const dm_checkpoint_item items[] = {DM_KEEP_VALUE("value", &number), DM_KEEP_ARRAY("a", a)};
+    do {
+        number++;
+    } while (dm_fill(s, a, number) == DM_OK && dm_checkpoint_save(s, path, 2, items, &options, NULL) == DM_OK);
+}
+
+static double last_of(dm_session *s, dm_array a)
+{
+    double x = -1;
+    OK(dm_item(s, a, (int64_t[]){999}, &x));
+    return x;
+}
+
+static void test_beside_a_saver(void **state)
+{
+    (void)state;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        save_for_ever("saver");
+        _exit(1);
+    }
+    while (!dm_checkpoint_exists("saver")) {
+        usleep(1000);
+    }
+    dm_session *s = open_session(2, "log=error");
+    dm_array a, b, kept;
+    double before = 0;
+    OK(dm_vector(s, DM_F64, 1000, &a));
+    const dm_checkpoint_item items[] = {item[0], DM_KEEP_ARRAY("a", a)};
+    OK(dm_keep(s, &item[0]));
+    for (double until = seconds() + 3; seconds() < until;) {
+        assert_int_equal(dm_checkpoint_exists("saver"), 1);
+        OK(dm_checkpoint_load(s, "saver", 2, items));
+        assert_true(last_of(s, a) == value && value >= before);
+        OK(dm_checkpoint_array(s, "saver", "a", (dm_dtype)0, NULL, &b));
+        assert_true(last_of(s, b) >= value);
+        OK(dm_array_destroy(s, b));
+        OK(dm_session_load(s, "saver"));
+        OK(dm_kept_array(s, "a", &kept));
+        assert_true(last_of(s, kept) == value);
+        before = value;
+    }
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    OK(dm_sync(s));
+    OK(dm_array_destroy(s, kept));
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+    assert_true(before > 3); /* the saver went on */
+}
+
 /* --- pipes --- */
 
 /* Nobody writes to them, nor reads. Whoever waits for that is ended by the clock. */
@@ -259,6 +328,7 @@ int main(void)
                                        cmocka_unit_test_setup(test_link, deadline),
                                        cmocka_unit_test_setup(test_more_in_it, deadline),
                                        cmocka_unit_test_setup(test_no_series, deadline),
+                                       cmocka_unit_test_setup(test_beside_a_saver, deadline),
                                        cmocka_unit_test_setup(test_large_manifest, deadline),
                                        cmocka_unit_test_setup(test_pipes, deadline)};
     char folder[] = "folders-XXXXXX", command[64];
