@@ -25,7 +25,7 @@ typedef struct request {
     dmi_indexing t;
     dm_array array[3];     /* as given: indices and the two of the table */
     dm_array temporary[3]; /* in place of them, or none */
-    int64_t *counts;       /* as the workers wrote them */
+    int64_t *counts;       /* as the workers wrote them: a row for each worker of the indices' layout */
     int g;                 /* how many counts a worker wrote */
 } request;
 
@@ -106,7 +106,8 @@ static bool exchanges(const request *q)
 {
     const dmi_facts *f = &q->facts;
     int64_t table = (int64_t)f->workers * f->workers * 8;
-    bool can = !q->t.along && f->workers > 1 && table <= f->tail_room && !f->explaining && !f->recording;
+    bool can = !q->t.along && f->workers > 1 && table <= f->tail_room && !f->explaining && !f->recording &&
+               !f->grouped; /* a group's arrays would not be held by workers 0, 1, ... */
     if (!can || f->config->index_algorithm == DMI_INDEX_FETCH) {
         return false;
     }
@@ -140,7 +141,7 @@ static bool lends(const request *q)
     return f->config->index_algorithm == DMI_INDEX_AUTO && dmi_indexed_bytes(&q->t, f->workers) > LEAST_LENT;
 }
 
-/* An array of these extents split along dim over all workers, in place of operand i. */
+/* An array of these extents split along dim over all workers (no group has begun), in place of operand i. */
 static dm_status make_temporary(request *q, int i, dm_dtype dtype, int ndim, const int64_t *extent, int dim)
 {
     dm_layout layout = dm_layout_split(q->session, dim);
@@ -195,16 +196,24 @@ static dm_status read_counts(request *q, dm_array counts)
     return dmi_poisoned_is("indices", dm_array_read(q->session, counts, NULL, NULL, q->counts, 0));
 }
 
-/* Writes and reads the counts of all workers. */
+/* The layout of the indices that are looked at. Who has none of them has no count. */
+static const dmi_layout *looked_at(const request *q)
+{
+    return desc_of(q, 0)->layout;
+}
+
+/* Writes and reads the counts of all workers that may have indices. */
 static dm_status count(request *q, bool exchange)
 {
+    const dmi_layout *from = looked_at(q);
     dmi_index_owner owner = {
         .n = DMI_MAX(q->t.lines->extent[q->t.dim], 1), .block = INT64_MAX, .g = 1, .mode = q->t.mode};
     if (exchange) {
         owner = dmi_rows_owner(desc_of(q, q->t.lines_operand), q->t.dim, q->t.mode);
     }
-    int64_t shape[2] = {q->facts.workers, 1 + owner.g};
-    dm_layout rows = dm_layout_rows(q->session);
+    int64_t shape[2] = {from->nworkers, 1 + owner.g};
+    dm_layout rows = {
+        .size = sizeof rows, .grid = {from->nworkers}, .workers = from->workers, .nworkers = from->nworkers};
     dm_array counts = DM_NO_ARRAY;
     dmi_call call = {.op = DMI_OP_index_count,
                      .noperand = 2,
@@ -259,8 +268,8 @@ static dm_status refuse(const request *q, int64_t number)
 static dm_status check_counts(const request *q)
 {
     int64_t number = INT64_MAX;
-    for (int w = 0; w < q->facts.workers; w++) {
-        number = DMI_MIN(number, q->counts[w * (1 + q->g)]);
+    for (int i = 0; i < looked_at(q)->nworkers; i++) {
+        number = DMI_MIN(number, q->counts[(int64_t)i * (1 + q->g)]);
     }
     return number == INT64_MAX ? DM_OK : refuse(q, number);
 }
@@ -290,8 +299,9 @@ static void make_table(request *q)
 {
     int workers = q->facts.workers;
     int64_t *table = calloc((size_t)workers * (size_t)workers, sizeof *table);
-    for (int w = 0; w < workers && table; w++) {
-        memcpy(table + (int64_t)w * workers, q->counts + (int64_t)w * (1 + q->g) + 1,
+    const dmi_layout *from = looked_at(q);
+    for (int i = 0; i < from->nworkers && table; i++) {
+        memcpy(table + (int64_t)from->workers[i] * workers, q->counts + (int64_t)i * (1 + q->g) + 1,
                (size_t)q->g * sizeof *table);
     }
     free(q->counts);

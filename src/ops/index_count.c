@@ -1,6 +1,6 @@
-/* Looks at indices before take or put: is one outside, and how many does each worker hold? Row w of counts is
- * worker w's: the row-major number of its first index outside, or INT64_MAX; then a count for each holder. The
- * tail is a dmi_index_owner. */
+/* Looks at indices before take or put: is one outside, and how many does each worker hold? Each worker of the
+ * indices' layout has one row of counts: the row-major number of its first index outside, or INT64_MAX; then a
+ * count for each holder. The tail is a dmi_index_owner. */
 #include "ops/common_index.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ dm_status dmi_index_count_plan(dmi_builder *b, const dmi_call *call)
     dmi_index_count k = {.dtype = x->dtype, .first = true};
     memcpy(&k.owner, call->tail, sizeof k.owner);
     memcpy(k.shape, x->extent, sizeof k.shape);
-    if (b->me >= b->profile->workers) {
+    if (b->me >= b->profile->workers || dmi_desc_region_count(&call->operand[1].desc, b->me) == 0) {
         return DM_OK;
     }
     int64_t regions = dmi_layout_replica(x->layout, b->me) == 0 ? dmi_desc_region_count(x, b->me) : 0;

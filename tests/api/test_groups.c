@@ -2,6 +2,7 @@
  * for each other. */
 #include "support/refusal.h"
 
+#include <dmath/index.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -167,7 +168,7 @@ static void products_case(dmt_case *c)
 static void apart_case(dmt_case *c)
 {
     dm_session *s = c->session;
-    if (c->workers < 2) {
+    if (c->workers < 2 || dmt_launched()) { /* the function and this one have words in common */
         return;
     }
     int worker[16];
@@ -205,7 +206,7 @@ static void apart_case(dmt_case *c)
     if (atomic_load(&ended)) {
         dmt_fail(c, "the other group has ended");
     }
-    if (!dmt_launched() && (done[0] != 1 || done[1] != 0)) {
+    if (done[0] != 1 || done[1] != 0) {
         dmt_fail(c, "group_wait says that %d of the diligent and %d of the lazy are done", done[0], done[1]);
     }
     atomic_store(&may_end, 1);
@@ -310,6 +311,124 @@ static void ordered_case(dmt_case *c)
     }
     DMT_OK(c, dm_group_end(s));
     dm_array all[] = {a, b, values, places, low, triangle, right};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        DMT_OK(c, dm_array_destroy(s, all[i]));
+    }
+    DMT_OK(c, dm_group_destroy(s, group));
+}
+
+enum { LINES = 7, WIDTH = 3, NAMED = 9, MOST = NAMED * WIDTH, CALLS = 6 };
+
+/* One of the six calls by index, by rows: x [LINES, WIDTH] and box [NAMED, WIDTH]. */
+static dm_status by_index(dm_session *s, int call, int mode, dm_array x, dm_array rows, dm_array each,
+                          dm_array box)
+{
+    switch (call) {
+    case 0:
+        return dm_take(s, x, rows, 0, mode, box);
+    case 1:
+        return dm_take_along_dim(s, x, each, 0, mode, box);
+    case 2:
+        return dm_put(s, x, rows, box, 0, mode);
+    case 3:
+        return dm_put_along_dim(s, x, each, box, 0, mode);
+    case 4:
+        return dm_scatter_add(s, x, rows, box, 0, mode);
+    default:
+        return dm_scatter_add_along_dim(s, x, each, box, 0, mode);
+    }
+}
+
+/* What it makes of x and box. */
+static void index_expect(int call, int mode, const int32_t *number, double *x, double *box)
+{
+    for (int i = 0; i < MOST; i++) {
+        int n = number[i / WIDTH];
+        n = mode == DM_CLIP ? (n < 0 ? 0 : n >= LINES ? LINES - 1 : n) : ((n % LINES) + LINES) % LINES;
+        double *line = &x[n * WIDTH + i % WIDTH];
+        if (call < 2) {
+            box[i] = *line;
+        } else {
+            *line = call < 4 ? box[i] : *line + box[i];
+        }
+    }
+}
+
+static void same_numbers(dmt_case *c, const char *what, dm_array a, const double *want, int count)
+{
+    double got[MOST];
+    DMT_OK(c, dm_read(c->session, a, got));
+    for (int i = 0; i < count; i++) {
+        if (got[i] != want[i]) {
+            dmt_fail(c, "%s: element %d is %g, not %g", what, i, got[i], want[i]);
+        }
+    }
+}
+
+/* Calls by index in a group of some workers, of arrays of the group and of arrays of all. Those of the group
+ * leave the other workers out. */
+static void indexed_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    static const int modes[] = {DM_RAISE, DM_WRAP, DM_CLIP};
+    const int64_t lines[] = {LINES, WIDTH}, taken[] = {NAMED, WIDTH};
+    int count = 1 + (int)dmt_int(&c->random, 0, c->workers - 1), worker[16];
+    bool member[16] = {false}, first = dmt_chance(&c->random, 50), inside = dmt_chance(&c->random, 75);
+    for (int i = 0; i < count; i++) {
+        worker[i] = first ? i : c->workers - 1 - i;
+        member[worker[i]] = true;
+    }
+    dm_group group;
+    DMT_OK(c, dm_group_create(s, worker, count, &group));
+    DMT_OK(c, inside ? dm_group_begin(s, group) : DM_OK);
+    dm_layout layout[] = {dm_layout_rows(s), dm_layout_replicated(s), dm_layout_cyclic(s, 0, 1),
+                          dm_layout_single(0), dm_layout_default()};
+    const dm_layout *of[4];
+    for (int i = 0; i < 4; i++) {
+        of[i] = &layout[dmt_int(&c->random, 0, 4)];
+    }
+    dm_array x, rows, each, box;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, lines, of[0], &x));
+    DMT_OK(c, dm_array_create(s, DM_I32, 1, taken, of[1], &rows));
+    DMT_OK(c, dm_array_create(s, DM_I32, 2, taken, of[2], &each));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, taken, of[3], &box));
+    DMT_OK(c, inside ? DM_OK : dm_group_begin(s, group));
+    for (int i = 0; i < CALLS * 3; i++) {
+        int call = i / 3, mode = modes[i % 3];
+        int32_t number[NAMED], spread[MOST];
+        double line[LINES * WIDTH], value[MOST];
+        for (int k = 0; k < NAMED; k++) { /* each line once, but where numbers add up, and in box all */
+            int turn = call == 2 || call == 3 ? k % LINES : (int)dmt_int(&c->random, 0, LINES - 1);
+            number[k] = mode != DM_CLIP ? turn - (k % 2) * LINES : turn + (turn == LINES - 1) * 5;
+        }
+        for (int k = 0; k < MOST; k++) {
+            spread[k] = number[k / WIDTH];
+            value[k] = 100 + (double)(call == 2 || call == 3 ? k % (LINES * WIDTH) : k);
+            line[k % (LINES * WIDTH)] = k % (LINES * WIDTH);
+        }
+        DMT_OK(c, dm_write(s, x, line));
+        DMT_OK(c, dm_write(s, rows, number));
+        DMT_OK(c, dm_write(s, each, spread));
+        DMT_OK(c, dm_write(s, box, value));
+        DMT_OK(c, dm_sync(s));
+        int64_t before = steps_of_others(c, member);
+        DMT_OK(c, by_index(s, call, mode, x, rows, each, box));
+        index_expect(call, mode, number, line, value);
+        same_numbers(c, "x", x, line, LINES * WIDTH);
+        same_numbers(c, "box", box, value, MOST);
+        if (inside && steps_of_others(c, member) != before) {
+            dmt_fail(c, "call %d: workers beside the group have taken part", call);
+        }
+        if (mode == DM_RAISE) {
+            number[NAMED - 1] = spread[MOST - 1] = LINES;
+            DMT_OK(c, dm_write(s, rows, number));
+            DMT_OK(c, dm_write(s, each, spread));
+            DMT_REFUSED(c, DM_ERR_ARG, by_index(s, call, mode, x, rows, each, box));
+            same_numbers(c, "x as it was", x, line, LINES * WIDTH);
+        }
+    }
+    DMT_OK(c, dm_group_end(s));
+    dm_array all[] = {x, rows, each, box};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         DMT_OK(c, dm_array_destroy(s, all[i]));
     }
@@ -754,14 +873,24 @@ static void test_all(void **state)
         const char *name;
         void (*fn)(dmt_case *c);
         int cases;
-    } part[] = {{"groups_layouts", layouts_case, 3},   {"groups_products", products_case, 3},
-                {"groups_apart", apart_case, 2},       {"groups_ordered", ordered_case, 15},
-                {"groups_programs", program_case, 15}, {"groups_poisoned", poisoned_case, 3},
-                {"groups_failures", failures_case, 5}, {"groups_late", late_failure_case, 3},
-                {"groups_counters", counters_case, 3}, {"groups_places", places_case, 3},
+        const char *options;
+    } part[] = {{"groups_layouts", layouts_case, 3},
+                {"groups_products", products_case, 3},
+                {"groups_apart", apart_case, 2},
+                {"groups_ordered", ordered_case, 15},
+                {"groups_indexed", indexed_case, 80},
+                {"groups_indexed_exchange", indexed_case, 40, "index_algorithm=exchange"},
+                {"groups_indexed_fetch", indexed_case, 20, "index_algorithm=fetch"},
+                {"groups_programs", program_case, 15},
+                {"groups_poisoned", poisoned_case, 3},
+                {"groups_failures", failures_case, 5},
+                {"groups_late", late_failure_case, 3},
+                {"groups_counters", counters_case, 3},
+                {"groups_places", places_case, 3},
                 {"groups_refusals", refusals_case, 1}};
     for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-        dmt_run(&(dmt_suite){.name = part[i].name, .cases = part[i].cases, .fn = part[i].fn});
+        dmt_run(&(dmt_suite){
+            .name = part[i].name, .cases = part[i].cases, .fn = part[i].fn, .options = part[i].options});
     }
 }
 
