@@ -22,9 +22,10 @@
  * is a number that is taken. Calls that load from a series whose saver removes the checkpoint meanwhile (keep)
  * begin again with the newest.
  *
- * Every worker writes and reads its share, so the path must name the same folder on all hosts. It needs not be
- * the same number of workers that loads, nor the same layout or type. In a build without Jansson or xxHash what
- * writes or reads a checkpoint is DM_ERR_UNSUPPORTED. */
+ * Every worker writes and reads its share, so the path must name the same folder on all hosts; a relative one
+ * means the program's folder at the call. It needs not be the same number of workers that loads, nor the same
+ * layout or type. In a build without Jansson or xxHash what writes or reads a checkpoint is DM_ERR_UNSUPPORTED.
+ */
 #ifndef DMATH_CHECKPOINT_H
 #define DMATH_CHECKPOINT_H
 

@@ -336,12 +336,13 @@ DM_API DM_CHECKED dm_status dm_item(dm_session *session, dm_array a, const int64
  * DM_ERR_LIMIT (too many arrays). Cost: a command. */
 DM_API DM_CHECKED dm_status dm_set_item(dm_session *session, dm_array a, const int64_t *index, double value);
 
-/* *out = a new array with a file's contents, dtype and shape, in the given layout (NULL: the default). NumPy .npy
- * files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and the 8-bit floats:
- * as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads its own shard, so the path must name the same file on
- * all hosts. Blocks. The caller destroys the array. Errors: DM_ERR_IO, DM_ERR_FORMAT, both with the path and the
- * reason; DM_ERR_ARG (path, layout), DM_ERR_LAYOUT, DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create. Cost: each shard
- * is read once, each replica for itself; nothing moves between workers. */
+/* *out = a new array with a file's contents, dtype and shape, in the given layout (NULL: the default). NumPy
+ * .npy files, C and Fortran order, up to 8 dims, the dtypes above, both byte orders (bool: '|b1'; bf16 and the
+ * 8-bit floats: as ml_dtypes writes them, 'V2', 'V1', 'f1'). Every worker reads its own shard, so the path must
+ * name the same file on all hosts; a relative one means the program's folder at the call. Blocks. The caller
+ * destroys the array. Errors: DM_ERR_IO, DM_ERR_FORMAT, both with path and reason; DM_ERR_ARG (path, layout),
+ * DM_ERR_LAYOUT, DM_ERR_LIMIT and DM_ERR_NOMEM as dm_array_create. Cost: each shard is read once, each replica
+ * for itself; nothing moves. */
 DM_API DM_CHECKED dm_status dm_array_load(dm_session *session, const char *path, const dm_layout *layout,
                                           dm_array *out);
 /* The same, converted to `dtype` as dm_copy does; 0: the file's. Errors: as dm_array_load, and DM_ERR_DTYPE (dtype).

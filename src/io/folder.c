@@ -28,6 +28,19 @@ char *dmi_folder_path(const char *folder, const char *name)
     return out;
 }
 
+/* Links in the name of this folder stay as the shell has them: it may have another real name on other hosts. */
+dm_status dmi_folder_absolute(const char *path, char **out)
+{
+    char *here = path[0] == '/' ? NULL : get_current_dir_name();
+    if (path[0] != '/' && !here) {
+        return dmi_fail(errno == ENOMEM ? DM_ERR_NOMEM : DM_ERR_IO, "%s: the working folder: %s", path,
+                        strerror(errno));
+    }
+    *out = here ? dmi_folder_path(here, path) : strdup(path);
+    free(here);
+    return *out ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for a path");
+}
+
 static dm_status failed(const char *folder, const char *name)
 {
     return dmi_fail(DM_ERR_IO, "%s%s%s: %s", folder, name ? "/" : "", name ? name : "", strerror(errno));

@@ -7,6 +7,9 @@
 
 /* "folder/name"; NULL: no memory. */
 char *dmi_folder_path(const char *folder, const char *name);
+/* The path from the root, as this process sees it now. What other processes open, or this one opens later, is
+ * named so: they may be in other folders, and the program may go to another one. To be freed. */
+DM_CHECKED dm_status dmi_folder_absolute(const char *path, char **out);
 /* Makes the series if it is not there, and in it a folder to write to. Removes what dead processes of this host
  * have left. DM_ERR_ARG: it has a manifest, and is no series. */
 DM_CHECKED dm_status dmi_folder_begin(const char *series, char **out);

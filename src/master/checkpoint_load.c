@@ -69,10 +69,12 @@ dm_status dmi_checkpoint_fill(const dmi_checkpoint_opened *o, const dmi_saved *s
     if (status == DM_OK && here) {
         status = dmi_saved_verify(saved, o->folder, NULL, NULL);
     }
-    char *path = status == DM_OK ? dmi_folder_path(o->folder, saved->file) : NULL;
-    if (status == DM_OK && !path) {
+    char *folder = NULL, *path = NULL;
+    status = status == DM_OK ? dmi_folder_absolute(o->folder, &folder) : status;
+    if (status == DM_OK && !(path = dmi_folder_path(folder, saved->file))) {
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a path");
     }
+    free(folder);
     if (status == DM_OK && (status = dmi_parts_array(s, &saved->parts, 0, &parts)) == DM_OK) {
         status = read_parts(s, saved, path, swap, here, parts);
         status = status == DM_OK ? dm_copy(s->public_handle, parts, target) : status;

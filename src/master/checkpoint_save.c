@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- the end of one */
 
@@ -213,26 +212,21 @@ static void drop(dmi_session *s, dmi_checkpoint_job *job)
     (void)dmi_fail(DM_ERR_INTERNAL, "%s", text);
 }
 
-/* The path from the root, as this process sees it now: the program may go to another folder meanwhile. */
-static char *absolute(const char *path)
-{
-    char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
-    char *out = here ? dmi_folder_path(here, path) : strdup(path);
-    free(here);
-    return out;
-}
-
 static dm_status begin(dmi_session *s, const char *path, int count, const dm_checkpoint_item *items, int keep)
 {
     dmi_checkpoint_job *job = calloc(1, sizeof *job);
-    if (!job || !(job->series = absolute(path))) {
-        free(job);
+    if (!job) {
         return dmi_fail(DM_ERR_NOMEM, "no memory");
+    }
+    dm_status status = dmi_folder_absolute(path, &job->series);
+    if (status != DM_OK) {
+        free(job);
+        return status;
     }
     job->session = s;
     job->keep = keep;
     job->first = s->command + 1;
-    dm_status status = dmi_folder_begin(job->series, &job->folder);
+    status = dmi_folder_begin(job->series, &job->folder);
     status = status == DM_OK ? describe(s, count, items, job) : status;
     status = status == DM_OK ? copy_arrays(s, items, job) : status;
     status = status == DM_OK ? write_arrays(s, job) : status;

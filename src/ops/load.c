@@ -1,7 +1,9 @@
 /* .npy -> array: every worker reads its own shard. */
+#include "io/folder.h"
 #include "io/npy.h"
 #include "ops/common.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* An array of the file's type. */
@@ -9,15 +11,22 @@ static dm_status load(dm_session *session, const char *path, const dmi_npy_info 
                       dm_array *out)
 {
     dm_array a;
-    dm_status status = dm_array_create(session, info->dtype, info->ndim, info->shape, layout, &a);
+    char *there;
+    dm_status status = dmi_folder_absolute(path, &there);
     if (status != DM_OK) {
         return status;
     }
-    dmi_call call = {.op = DMI_OP_load, .noperand = 1, .tail = path, .tail_bytes = (int64_t)strlen(path) + 1};
+    status = dm_array_create(session, info->dtype, info->ndim, info->shape, layout, &a);
+    if (status != DM_OK) {
+        free(there);
+        return status;
+    }
+    dmi_call call = {.op = DMI_OP_load, .noperand = 1, .tail = there, .tail_bytes = (int64_t)strlen(there) + 1};
     call.args.i[0] = (int32_t)info->data_offset;
     call.args.i[1] = info->fortran_order;
     call.args.i[2] = info->big_endian;
     status = dmi_call_wait(session, &call, &a, NULL);
+    free(there);
     if (status != DM_OK) {
         return dmi_array_release(session, a, status);
     }

@@ -1,4 +1,5 @@
 /* array -> .npy: every worker of replica 0 writes its own shard. */
+#include "io/folder.h"
 #include "io/npy.h"
 #include "io/partial.h"
 #include "ops/common.h"
@@ -117,9 +118,11 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
         return dmi_fail(DM_ERR_IO, "array_save: %s is there and is not a regular file", path);
     }
-    char *target = behind_links(path);
-    status = target ? save_to(session, s, a, &h->desc, target)
+    char *target = behind_links(path), *absolute = NULL;
+    status = target ? dmi_folder_absolute(target, &absolute)
                     : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
+    status = status == DM_OK ? save_to(session, s, a, &h->desc, absolute) : status;
+    free(absolute);
     free(target);
     return status;
 }

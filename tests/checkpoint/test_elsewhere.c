@@ -1,0 +1,108 @@
+/* Files and checkpoints where the program has gone to another folder since the session began, which ranks have
+ * not. With DMATH_TEST_LAUNCHED=1 the workers are ranks. */
+#include "support/cases.h"
+
+#include <dmath/checkpoint.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WORKERS = 3, ROWS = 70, COLS = 5 };
+
+#define OK(call) assert_int_equal(call, DM_OK)
+
+static char start[1000], folder[1100]; /* of the process; of this test, below it */
+
+static int begin(void **state)
+{
+    int failed = dmt_start(state); /* returns in the program alone, not in the ranks of the workers */
+    snprintf(folder, sizeof folder, "%s/elsewhere-XXXXXX", getcwd(start, sizeof start) ? start : "");
+    return failed || !mkdtemp(folder);
+}
+
+static int end(void **state)
+{
+    char command[1200];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return chdir(start) != 0 || system(command) != 0 || dmt_finish(state) != 0;
+}
+
+static void go_to(const char *name)
+{
+    assert_int_equal(chdir(folder), 0);
+    (void)mkdir(name, 0777);
+    assert_int_equal(chdir(name), 0);
+}
+
+static void all_are(dm_session *s, dm_array a, double want)
+{
+    double x[ROWS * COLS];
+    OK(dm_read(s, a, x));
+    for (int i = 0; i < ROWS * COLS; i++) {
+        if (x[i] != want) {
+            fail_msg("element %d is %g, not %g", i, x[i], want);
+        }
+    }
+}
+
+/* Files of the same names are in two folders, with other numbers. */
+static void test_folders(void **state)
+{
+    (void)state;
+    static const char *const place[] = {"first", "second"};
+    dm_session *s = dmt_session_open(WORKERS, NULL);
+    dm_array a, b;
+    OK(dm_matrix(s, DM_F64, ROWS, COLS, &a));
+    dm_checkpoint_item item[] = {DM_KEEP_ARRAY("a", a)};
+    for (int i = 0; i < 2; i++) {
+        go_to(place[i]);
+        OK(dm_fill(s, a, 1 + i));
+        OK(dm_array_save(s, a, "x.npy"));
+        OK(dm_checkpoint_save(s, "series", 1, item, NULL, NULL));
+        OK(dm_session_save(s, "all", NULL, NULL));
+    }
+    for (int i = 0; i < 2; i++) {
+        go_to(place[i]);
+        OK(dm_array_load(s, "x.npy", NULL, &b));
+        all_are(s, b, 1 + i);
+        OK(dm_array_destroy(s, b));
+        OK(dm_array_load_as(s, "../second/x.npy", DM_F64, NULL, &b));
+        all_are(s, b, 2);
+        OK(dm_array_destroy(s, b));
+        OK(dm_checkpoint_load(s, "series", 1, item));
+        all_are(s, a, 1 + i);
+        OK(dm_checkpoint_array(s, "series", "a", 0, NULL, &b));
+        all_are(s, b, 1 + i);
+        OK(dm_array_destroy(s, b));
+    }
+    OK(dm_array_destroy(s, a));
+    dmt_session_close(s, 0);
+}
+
+/* What the options name is written at the end, in the folder of the beginning. */
+static void test_options(void **state)
+{
+    (void)state;
+    if (dmt_launched()) {
+        return;
+    }
+    dm_array a;
+    go_to("begin");
+    dm_session *s = dmt_session_open(WORKERS, "trace=line.json,profile=table.txt");
+    OK(dm_matrix(s, DM_F64, ROWS, COLS, &a));
+    OK(dm_fill(s, a, 1));
+    OK(dm_array_destroy(s, a));
+    go_to("end");
+    dmt_session_close(s, 0);
+    assert_int_equal(chdir(folder), 0);
+    assert_true(access("begin/line.json", F_OK) == 0 && access("begin/table.txt", F_OK) == 0);
+    assert_false(access("end/line.json", F_OK) == 0 || access("end/table.txt", F_OK) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_options)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
