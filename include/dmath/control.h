@@ -52,11 +52,11 @@ DM_API DM_CHECKED dm_status dm_event_record(dm_session *session, dm_event *event
  * every call that waits does. Errors: DM_ERR_HANDLE (another session's event, or none), DM_ERR_ARG (done). */
 DM_API DM_CHECKED dm_status dm_event_done(dm_session *session, dm_event event, int *done);
 
-/* Waits for the event's commands, and returns the failure of the first that failed, each time it is asked; the calls
- * that wait for all commands (dm_sync) do not report the failures that it has returned again. Blocks at most so many
- * seconds (0: only looks; negative: for ever). Errors: DM_ERR_PENDING: the time is over. Nothing is lost, the commands
- * go on, and the event may be waited for again. Those of its commands; DM_ERR_HANDLE (another session's event, or
- * none). */
+/* Waits for the event's commands, and returns the failure of the first that failed, each time it is asked; the
+ * calls that wait for all commands (dm_sync) do not report the failures that it has returned again. Blocks at
+ * most so many seconds (0: only looks; negative: for ever). Errors: DM_ERR_PENDING: the time is over. Nothing
+ * is lost, the commands go on, and the event may be waited for again. Those of its commands; DM_ERR_HANDLE
+ * (another session's event, or none); DM_ERR_ARG (seconds: NaN). */
 DM_API DM_CHECKED dm_status dm_event_wait(dm_session *session, dm_event event, double seconds);
 
 /* The failures of the event's commands, one by one in the order of the commands, index from 0 on: *status and a copy of
@@ -66,15 +66,16 @@ DM_API DM_CHECKED dm_status dm_event_wait(dm_session *session, dm_event event, d
 DM_API DM_CHECKED dm_status dm_event_error(dm_session *session, dm_event event, int index, dm_status *status, char *text,
                                            size_t room);
 
-/* dm_sync with a time limit in seconds (0: only looks; negative: none). Errors: as dm_sync; DM_ERR_PENDING: the time is
- * over; nothing is lost, the commands go on. */
+/* dm_sync with a time limit in seconds (0: only looks; negative: none). Errors: as dm_sync; DM_ERR_PENDING: the
+ * time is over; nothing is lost, the commands go on; DM_ERR_ARG (seconds: NaN). */
 DM_API DM_CHECKED dm_status dm_sync_within(dm_session *session, double seconds);
 
-/* dm_array_read with a time limit in seconds (negative: none). Blocks no longer than that. host belongs to the library
- * until the read is done: after DM_ERR_PENDING the read goes on inside later calls that wait, and is done when a
- * dm_sync, a dm_sync_within or an event that was recorded behind it says so; they report its failure too. The other
- * calls that return data wait for the commands before them and for little else: with an event before them, their time
- * is known as well. Errors and cost: as dm_array_read; DM_ERR_PENDING. */
+/* dm_array_read with a time limit in seconds (negative: none). Blocks no longer than that. host belongs to the
+ * library until the read is done: after DM_ERR_PENDING the read goes on inside later calls that wait, and is
+ * done when a dm_sync, a dm_sync_within or an event that was recorded behind it says so; they report its
+ * failure too. The other calls that return data wait for the commands before them and for little else: with an
+ * event before them, their time is known as well. Errors and cost: as dm_array_read; DM_ERR_PENDING; DM_ERR_ARG
+ * (seconds: NaN). */
 DM_API DM_CHECKED dm_status dm_array_read_within(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent,
                                                  void *host, int64_t ld, double seconds);
 

@@ -52,6 +52,9 @@ dm_status dm_event_wait(dm_session *session, dm_event event, double seconds)
 {
     dmi_session *s = NULL;
     dm_status status = enter(session, event, &s);
+    if (status == DM_OK && seconds != seconds) {
+        status = dmi_fail(DM_ERR_ARG, "event_wait: seconds is NaN");
+    }
     if (status != DM_OK) {
         return status;
     }
@@ -88,5 +91,8 @@ dm_status dm_sync_within(dm_session *session, double seconds)
 {
     dmi_session *s = NULL;
     dm_status status = dmi_enter_stuck(session, &s);
+    if (status == DM_OK && seconds != seconds) {
+        return dmi_fail(DM_ERR_ARG, "sync_within: seconds is NaN");
+    }
     return status == DM_OK ? dmi_wait_until(s, s->command, dmi_deadline(seconds)) : status;
 }

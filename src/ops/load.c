@@ -49,6 +49,9 @@ dm_status dm_array_load_as(dm_session *session, const char *path, dm_dtype dtype
     if (status == DM_OK && (!path || !out)) {
         status = dmi_fail(DM_ERR_ARG, "%s: %s is NULL", dmi_api_called(), path ? "out" : "path");
     }
+    if (status == DM_OK && !path[0]) {
+        status = dmi_fail(DM_ERR_ARG, "%s: path is empty", dmi_api_called());
+    }
     if (status == DM_OK && dtype && !dmi_dtype_bytes(dtype)) {
         status = dmi_fail(DM_ERR_DTYPE, "%s: dtype %d is unknown", dmi_api_called(), (int)dtype);
     }

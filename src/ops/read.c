@@ -15,7 +15,9 @@ dm_status dm_array_read(dm_session *session, dm_array a, const int64_t *lo, cons
 dm_status dm_array_read_within(dm_session *session, dm_array a, const int64_t *lo, const int64_t *extent, void *host,
                                int64_t ld, double seconds)
 {
-    return dmi_host_transfer(session, DMI_OP_read, a, lo, extent, host, ld, dmi_deadline(seconds));
+    return seconds != seconds
+               ? dmi_fail(DM_ERR_ARG, "array_read_within: seconds is NaN")
+               : dmi_host_transfer(session, DMI_OP_read, a, lo, extent, host, ld, dmi_deadline(seconds));
 }
 
 dm_status dmi_read_check(dmi_call *call)

@@ -104,8 +104,8 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     dmi_session *s;
     dmi_handle *h = NULL;
     dm_status status = dmi_enter(session, &s);
-    if (status == DM_OK && !path) {
-        status = dmi_fail(DM_ERR_ARG, "array_save: path is NULL");
+    if (status == DM_OK && (!path || !path[0])) {
+        status = dmi_fail(DM_ERR_ARG, "array_save: path is %s", path ? "empty" : "NULL");
     }
     if (status == DM_OK && dmi_session_facts(s).explaining) {
         status =

@@ -38,6 +38,9 @@ static void test_null(void **state)
     REFUSED(ONE(ARG), "path", dm_array_load(s, NULL, NULL, &out));
     REFUSED(ONE(ARG), "out", dm_array_load(s, "x.npy", NULL, NULL));
     REFUSED(ONE(ARG), "path", dm_array_save(s, a, NULL));
+    REFUSED(ONE(ARG), "path", dm_array_load(s, "", NULL, &out));
+    REFUSED(ONE(ARG), "path", dm_array_load_as(s, "", DM_F32, NULL, &out));
+    REFUSED(ONE(ARG), "path", dm_array_save(s, a, ""));
     REFUSED(ONE(ARG), "perm", dm_permute(s, a, NULL, b));
     REFUSED(ONE(ARG), "dims", dm_sum(s, a, NULL, 1, 1, 0, b));
     REFUSED(ONE(ARG), "name", dm_apply(s, NULL, 0, NULL, NULL, NULL, 0));

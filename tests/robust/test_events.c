@@ -2,6 +2,8 @@
  * time is over. One session for all, so that it can run as ranks too. */
 #include "robust.h"
 
+#include <math.h>
+
 enum { N = 8, FAILING = 40 };
 static dm_session *s;
 static dm_array a;
@@ -81,6 +83,9 @@ static void test_done(void **state)
     OK(dm_event_wait(s, event, -1));
     assert_int_equal(done(event), 1);
     OK(dm_sync_within(s, 60));
+    assert_int_equal(dm_event_wait(s, event, NAN), DM_ERR_ARG);
+    assert_int_equal(dm_sync_within(s, NAN), DM_ERR_ARG);
+    assert_int_equal(dm_array_read_within(s, (dm_array){0}, NULL, NULL, NULL, 0, NAN), DM_ERR_ARG);
 }
 
 static void has_error(dm_event event, int index, dm_status want, const char *part)
