@@ -9,7 +9,9 @@ static dm_status make(dmi_session *s, const dmi_parts *p, const dm_layout *layou
     dmi_layout_spec spec;
     const dmi_layout *made = NULL;
     uint32_t id = 0;
+    int open = dmi_groups_leave(s);
     dm_status status = dmi_layout_spec_from(s, layout, p->dtype, p->ndim, p->shape, &spec);
+    dmi_groups_back(s, open);
     if (status == DM_OK) {
         status = dmi_layout_intern(s, &spec, &made, &id);
     }

@@ -175,9 +175,14 @@ dm_status dmi_checkpoint_make(const dmi_checkpoint_opened *o, const dmi_saved *s
                               const dm_layout *layout, dm_array *out)
 {
     dm_layout kept;
-    layout = !layout && dmi_layout_restored(o->s, &o->manifest, saved, &kept) ? &kept : layout;
-    return dm_array_create(o->s->public_handle, dtype ? dtype : saved->dtype, saved->parts.ndim,
-                           saved->parts.shape, layout, out);
+    bool restores = !layout && dmi_layout_restored(o->s, &o->manifest, saved, &kept);
+    int open = restores ? dmi_groups_leave(o->s) : 0; /* it counts in the session */
+    dm_status status = dm_array_create(o->s->public_handle, dtype ? dtype : saved->dtype, saved->parts.ndim,
+                                       saved->parts.shape, restores ? &kept : layout, out);
+    if (restores) {
+        dmi_groups_back(o->s, open);
+    }
+    return status;
 }
 
 static dm_status load_array(dmi_checkpoint_opened *o, const char *path, const char *name, dm_dtype dtype,

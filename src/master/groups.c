@@ -282,6 +282,18 @@ int dmi_group_size(const dmi_session *s)
     return s->open_groups > 0 ? s->open_group[s->open_groups - 1]->count : s->workers;
 }
 
+int dmi_groups_leave(dmi_session *s)
+{
+    int open = s->open_groups;
+    s->open_groups = 0;
+    return open;
+}
+
+void dmi_groups_back(dmi_session *s, int open)
+{
+    s->open_groups = open;
+}
+
 void dmi_group_mark(const dmi_session *s, uint32_t *group, uint32_t *place)
 {
     const struct dmi_group *g = s->open_groups > 0 ? s->open_group[s->open_groups - 1] : NULL;

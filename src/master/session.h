@@ -293,6 +293,10 @@ void dmi_replicas_clear(dmi_session *s);
 /* --- groups.c */
 /* How many workers layouts count: of the innermost group that has begun, or all. */
 int dmi_group_size(const dmi_session *s);
+/* Layouts count the workers of the session, whatever group has begun, until dmi_groups_back gets what
+ * dmi_groups_leave returned. */
+int dmi_groups_leave(dmi_session *s);
+void dmi_groups_back(dmi_session *s, int open);
 /* Puts a spec made from `layout` (NULL: the default) on the workers of that group. */
 DM_CHECKED dm_status dmi_group_place(dmi_session *s, const dm_layout *layout, dmi_layout_spec *spec);
 /* The number of that group, 0: none has begun, and its place among those there are, for frames. */

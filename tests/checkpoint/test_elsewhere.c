@@ -101,8 +101,102 @@ static void test_options(void **state)
     assert_false(access("end/line.json", F_OK) == 0 || access("end/table.txt", F_OK) == 0);
 }
 
+static void owner_is(dm_session *s, dm_array a, int64_t row, int want)
+{
+    int worker = -1;
+    OK(dm_array_owner(s, a, (int64_t[]){row, 0}, &worker));
+    assert_int_equal(worker, want);
+}
+
+/* In a group a checkpoint is as outside: of arrays of the group and of all workers, which come back where they
+ * were. */
+static void test_groups(void **state)
+{
+    (void)state;
+    enum { ARRAYS = 5, LARGE = 700000 };
+    static const char *const name[ARRAYS] = {"inside", "large", "outside", "blocks", "twin"};
+    const int64_t shape[] = {ROWS, COLS}, row[] = {1, COLS}, large[] = {LARGE, 1}, last[] = {LARGE - 1, 0};
+    int map[ROWS];
+    double value = 3, x;
+    go_to("groups");
+    dm_session *s = dmt_session_open(WORKERS, NULL);
+    dm_group group;
+    dm_array a[ARRAYS], back;
+    dm_event event;
+    for (int i = 0; i < ROWS; i++) {
+        map[i] = i % WORKERS;
+    }
+    dm_layout blocks = dm_layout_explicit(2, row, map, ROWS);
+    OK(dm_matrix(s, DM_F64, ROWS, COLS, &a[2]));
+    OK(dm_array_create(s, DM_F64, 2, shape, &blocks, &a[3]));
+    OK(dm_group_create(s, (int[]){2, 1}, 2, &group));
+    OK(dm_group_begin(s, group));
+    OK(dm_matrix(s, DM_F64, ROWS, COLS, &a[0]));
+    OK(dm_array_create(s, DM_F64, 2, large, NULL, &a[1]));
+    OK(dm_matrix(s, DM_F64, ROWS, COLS, &a[4]));
+    dm_checkpoint_item item[ARRAYS + 1] = {[ARRAYS] = DM_KEEP_VALUE("value", &value)};
+    for (int inside = 1; inside >= 0; inside--) { /* written in the group, and outside; both are read in it */
+        for (int i = 0; i < ARRAYS; i++) {
+            item[i] = (dm_checkpoint_item)DM_KEEP_ARRAY(name[i], a[i]);
+            OK(dm_fill(s, a[i], 1 + i));
+        }
+        value = 3;
+        OK(inside ? DM_OK : dm_group_end(s));
+        OK(dm_checkpoint_save(s, "series", ARRAYS + 1, item, NULL, NULL));
+        OK(dm_checkpoint_save(s, "series", ARRAYS + 1, item, NULL, &event));
+        OK(dm_event_wait(s, event, -1));
+        OK(inside ? DM_OK : dm_group_begin(s, group));
+        for (int i = 0; i < ARRAYS; i++) {
+            OK(dm_fill(s, a[i], 0));
+        }
+        value = 0;
+        OK(dm_checkpoint_load(s, "series", ARRAYS + 1, item));
+        assert_true(value == 3);
+        OK(dm_item(s, a[1], last, &x));
+        assert_true(x == 2);
+        for (int i = 0; i < ARRAYS; i++) {
+            if (i != 1) {
+                all_are(s, a[i], 1 + i);
+            }
+        }
+        OK(dm_checkpoint_array(s, "series", "blocks", 0, NULL, &back));
+        all_are(s, back, 4);
+        for (int i = 0; i < ROWS; i++) {
+            owner_is(s, back, i, map[i]);
+        }
+        OK(dm_array_destroy(s, back));
+        OK(dm_checkpoint_array(s, "series", "inside", 0, NULL, &back)); /* small: on the group's first worker */
+        all_are(s, back, 1);
+        owner_is(s, back, 0, 2);
+        OK(dm_array_destroy(s, back));
+        dm_layout rows = dm_layout_rows(s); /* which counts in the group */
+        OK(dm_checkpoint_array(s, "series", "outside", 0, &rows, &back));
+        all_are(s, back, 3);
+        owner_is(s, back, 0, 2);
+        owner_is(s, back, ROWS - 1, 1);
+        OK(dm_array_destroy(s, back));
+    }
+    for (int i = 0; i < ARRAYS; i++) {
+        OK(dm_keep(s, &item[i]));
+    }
+    OK(dm_session_save(s, "all", NULL, NULL));
+    for (int i = 0; i < ARRAYS; i++) {
+        OK(dm_fill(s, a[i], 0));
+    }
+    OK(dm_session_load(s, "all"));
+    all_are(s, a[0], 1);
+    all_are(s, a[3], 4);
+    OK(dm_group_end(s));
+    OK(dm_group_destroy(s, group));
+    for (int i = 0; i < ARRAYS; i++) {
+        OK(dm_array_destroy(s, a[i]));
+    }
+    dmt_session_close(s, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_options)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_groups)};
     return cmocka_run_group_tests(tests, begin, end);
 }
