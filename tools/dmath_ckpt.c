@@ -1,7 +1,6 @@
 /* dmath ckpt: checkpoints: list, verify, save again with other layouts or types, compare. */
 #include "dmath.h"
-#include "io/folder.h"
-#include "io/manifest.h"
+#include "master/checkpoint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,18 +71,6 @@ static bool take_options(int argc, char **argv, int paths, const char *usage, ck
     return argp_parse(&argp, argc, argv, 0, NULL, o) == 0;
 }
 
-static dm_status open_manifest(const char *path, char **folder, dmi_manifest *out)
-{
-    dm_status status = dmi_folder_find(path, folder);
-    return status == DM_OK ? dmi_manifest_read(*folder, out) : status;
-}
-
-static void close_manifest(char *folder, dmi_manifest *m)
-{
-    free(folder);
-    dmi_manifest_free(m);
-}
-
 /* "64x128" */
 static void shape_text(const dm_checkpoint_info *info, char *text, size_t room)
 {
@@ -95,20 +82,17 @@ static void shape_text(const dm_checkpoint_info *info, char *text, size_t room)
 
 static dm_status list(const ckpt_options *o)
 {
-    dm_checkpoint_info info = {.size = sizeof info};
     tool_table table = {.json = o->common.json, .command = "ckpt ls"};
-    char *folder = NULL;
-    dmi_manifest m = {0};
-    dm_status status = open_manifest(o->path[0], &folder, &m);
+    dmi_checkpoint_opened c = {0};
+    dm_status status = dmi_checkpoint_open(o->path[0], &c);
     if (status == DM_OK && !o->common.json) {
-        printf("%s: format %d, saved by %d workers, %d items\n", folder, m.version, m.workers, m.items);
+        printf("%s: format %d, saved by %d workers, %d items\n", c.folder, c.manifest.version,
+               c.manifest.workers, c.manifest.items);
     }
-    for (int i = 0; status == DM_OK && i < m.items; i++) {
+    for (int i = 0; status == DM_OK && i < c.manifest.items; i++) {
         char shape[160];
-        status = dm_checkpoint_query(folder, i, &info);
-        if (status != DM_OK) {
-            break;
-        }
+        dm_checkpoint_info info;
+        dmi_checkpoint_describe(c.folder, &c.manifest, &c.manifest.item[i], &info);
         shape_text(&info, shape, sizeof shape);
         tool_row_begin(&table);
         tool_row_text(&table, "name", 24, info.name);
@@ -120,7 +104,7 @@ static dm_status list(const ckpt_options *o)
         tool_row_text(&table, "layout", 20, info.layout);
         tool_row_end(&table);
     }
-    close_manifest(folder, &m);
+    dmi_checkpoint_close(&c);
     return status;
 }
 
@@ -134,12 +118,11 @@ static void print_damage(void *context, const char *text)
 static dm_status verify(const ckpt_options *o)
 {
     int damaged = 0;
-    char *folder = NULL;
-    dmi_manifest m = {0};
+    dmi_checkpoint_opened c = {0};
     tool_watch watch;
-    const bool there = open_manifest(o->path[0], &folder, &m) == DM_OK;
-    tool_watch_begin(&watch, o->path[0], there ? tool_bytes_below(folder) : 0);
-    close_manifest(folder, &m);
+    const bool there = dmi_checkpoint_open(o->path[0], &c) == DM_OK;
+    tool_watch_begin(&watch, o->path[0], there ? tool_bytes_below(c.folder) : 0);
+    dmi_checkpoint_close(&c);
     dm_status status = dm_checkpoint_verify(o->path[0], print_damage, &damaged);
     tool_watch_end(&watch);
     if (status == DM_OK) {
@@ -155,9 +138,16 @@ static dm_dtype dtype_for(const ckpt_options *o, dm_dtype saved)
     return o->dtype && dmi_dtype_is_float(saved) ? o->dtype : saved;
 }
 
-static dm_status reshard_items(dm_session *s, const ckpt_options *o, const char *folder, const dmi_manifest *m,
+static dm_status open_in(dm_session *s, const char *path, dmi_checkpoint_opened *out)
+{
+    dm_status status = dmi_enter(s, &out->s);
+    return status == DM_OK ? dmi_checkpoint_open(path, out) : status;
+}
+
+static dm_status reshard_items(dm_session *s, const ckpt_options *o, const dmi_checkpoint_opened *c,
                                dm_checkpoint_item *items)
 {
+    const dmi_manifest *m = &c->manifest;
     dm_status status = DM_OK;
     for (int i = 0; i < m->items && status == DM_OK; i++) {
         const dmi_saved *saved = &m->item[i];
@@ -166,8 +156,7 @@ static dm_status reshard_items(dm_session *s, const ckpt_options *o, const char 
             .name = saved->name, .value = saved->value, .dtype = saved->dtype, .count = saved->count};
         if (saved->file) {
             dm_layout layout = tool_layout_for(&o->layout, dm_workers(s), saved->parts.ndim);
-            status = dm_checkpoint_array(s, folder, saved->name, dtype_for(o, saved->dtype), &layout,
-                                         &items[i].array);
+            status = dmi_checkpoint_array(c, saved, dtype_for(o, saved->dtype), &layout, &items[i].array);
         }
     }
     tool_progress(NULL, 0, 0);
@@ -176,22 +165,21 @@ static dm_status reshard_items(dm_session *s, const ckpt_options *o, const char 
 
 static dm_status reshard(dm_session *s, const ckpt_options *o)
 {
-    char *folder = NULL;
-    dmi_manifest m = {0};
-    dm_status status = open_manifest(o->path[0], &folder, &m);
-    dm_checkpoint_item *items = calloc((size_t)m.items + 1, sizeof *items);
+    dmi_checkpoint_opened c = {0};
+    dm_status status = open_in(s, o->path[0], &c);
+    const int count = c.manifest.items;
+    dm_checkpoint_item *items = calloc((size_t)count + 1, sizeof *items);
     if (status == DM_OK) {
-        status =
-            items ? reshard_items(s, o, folder, &m, items) : dmi_fail(DM_ERR_NOMEM, "no memory for a list");
+        status = items ? reshard_items(s, o, &c, items) : dmi_fail(DM_ERR_NOMEM, "no memory for a list");
     }
-    for (int i = 0; items && i < m.items; i++) {
+    for (int i = 0; items && i < count; i++) {
         (void)!dm_array_destroy(s, items[i].array);
     }
     if (status == DM_OK) {
-        printf("%s: %d items, on %d workers\n", o->path[1], m.items, dm_workers(s));
+        printf("%s: %d items, on %d workers\n", o->path[1], count, dm_workers(s));
     }
     free(items);
-    close_manifest(folder, &m);
+    dmi_checkpoint_close(&c);
     return status;
 }
 
@@ -213,14 +201,15 @@ static bool same_kind(const dmi_saved *a, const dmi_saved *b)
 }
 
 /* How many elements differ, and by how much at most. */
-static dm_status compare(dm_session *s, const char *const folder[2], const dmi_saved *a, double out[2])
+static dm_status compare(dm_session *s, const dmi_checkpoint_opened c[2], const dmi_saved *const saved[2],
+                         double out[2])
 {
     static const char *const texts[] = {"count_nonzero(x != y)", "max(abs(x - y))"};
     dm_array in[2] = {DM_NO_ARRAY, DM_NO_ARRAY}, result = DM_NO_ARRAY;
-    dm_dtype dtype = dmi_dtype_is_complex(a->dtype) ? DM_C128 : DM_F64;
+    dm_dtype dtype = dmi_dtype_is_complex(saved[0]->dtype) ? DM_C128 : DM_F64;
     dm_status status = DM_OK;
     for (int i = 0; i < 2 && status == DM_OK; i++) {
-        status = dm_checkpoint_array(s, folder[i], a->name, dtype, NULL, &in[i]);
+        status = dmi_checkpoint_array(&c[i], saved[i], dtype, NULL, &in[i]);
     }
     if (status == DM_OK) {
         status = dm_array_create(s, DM_F64, 0, NULL, NULL, &result);
@@ -236,8 +225,8 @@ static dm_status compare(dm_session *s, const char *const folder[2], const dmi_s
     return status;
 }
 
-static dm_status diff_item(dm_session *s, const char *const folder[2], const dmi_saved *a, const dmi_saved *b,
-                           int *differ)
+static dm_status diff_item(dm_session *s, const dmi_checkpoint_opened c[2], const dmi_saved *a,
+                           const dmi_saved *b, int *differ)
 {
     double by[2] = {0, 0};
     if (!b || !same_kind(a, b)) {
@@ -253,7 +242,7 @@ static dm_status diff_item(dm_session *s, const char *const folder[2], const dmi
         ++*differ;
         return DM_OK;
     }
-    dm_status status = compare(s, folder, a, by);
+    dm_status status = compare(s, c, (const dmi_saved *const[]){a, b}, by);
     if (status == DM_OK && by[0] > 0) {
         printf("%s: %.0f of %" PRId64 " elements differ, by %g at most\n", a->name, by[0],
                dmi_parts_bytes(&a->parts) / dmi_dtype_bytes(a->dtype), by[1]);
@@ -267,21 +256,21 @@ static dm_status diff_item(dm_session *s, const char *const folder[2], const dmi
 
 static dm_status diff(dm_session *s, const ckpt_options *o, int *differ)
 {
-    char *folder[2] = {NULL, NULL};
-    dmi_manifest m[2] = {{0}, {0}};
+    dmi_checkpoint_opened c[2] = {{0}, {0}};
+    const dmi_manifest *first = &c[0].manifest, *second = &c[1].manifest;
     dm_status status = DM_OK;
     for (int i = 0; i < 2 && status == DM_OK; i++) {
-        status = open_manifest(o->path[i], &folder[i], &m[i]);
+        status = open_in(s, o->path[i], &c[i]);
     }
-    for (int i = 0; i < m[0].items && status == DM_OK; i++) {
-        const dmi_saved *a = &m[0].item[i];
-        tool_progress(a->name, i, m[0].items);
-        status = diff_item(s, (const char *const *)folder, a, dmi_manifest_find(&m[1], a->name), differ);
+    for (int i = 0; i < first->items && status == DM_OK; i++) {
+        const dmi_saved *a = &first->item[i];
+        tool_progress(a->name, i, first->items);
+        status = diff_item(s, c, a, dmi_manifest_find(second, a->name), differ);
     }
     tool_progress(NULL, 0, 0);
-    for (int i = 0; i < m[1].items && status == DM_OK; i++) {
-        if (!dmi_manifest_find(&m[0], m[1].item[i].name)) {
-            printf("%s: only in the second\n", m[1].item[i].name);
+    for (int i = 0; i < second->items && status == DM_OK; i++) {
+        if (!dmi_manifest_find(first, second->item[i].name)) {
+            printf("%s: only in the second\n", second->item[i].name);
             ++*differ;
         }
     }
@@ -289,7 +278,7 @@ static dm_status diff(dm_session *s, const ckpt_options *o, int *differ)
         printf("equal\n");
     }
     for (int i = 0; i < 2; i++) {
-        close_manifest(folder[i], &m[i]);
+        dmi_checkpoint_close(&c[i]);
     }
     return status;
 }

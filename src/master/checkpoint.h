@@ -48,6 +48,9 @@ void dmi_checkpoint_close(dmi_checkpoint_opened *o); /* also where opening has f
  * there is a newer one: what has failed by that begins again, and what this try's commands have made fail is
  * forgotten. False after too many tries. Keeps the error's text where it is false. */
 bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *tries);
+/* What dm_checkpoint_query gives of an item. */
+void dmi_checkpoint_describe(const char *folder, const dmi_manifest *m, const dmi_saved *saved,
+                             dm_checkpoint_info *out);
 /* --- checkpoint_load.c */
 /* Waits for all commands. The first failure of those since it was opened, or else that of any before. */
 DM_CHECKED dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o);
@@ -61,6 +64,9 @@ DM_CHECKED dm_status dmi_checkpoint_fill(const dmi_checkpoint_opened *o, const d
 /* A new array for a saved one. dtype 0, layout NULL: as of dm_checkpoint_array. */
 DM_CHECKED dm_status dmi_checkpoint_make(const dmi_checkpoint_opened *o, const dmi_saved *saved, dm_dtype dtype,
                                          const dm_layout *layout, dm_array *out);
+/* The same, filled. Waits. */
+DM_CHECKED dm_status dmi_checkpoint_array(const dmi_checkpoint_opened *o, const dmi_saved *saved,
+                                          dm_dtype dtype, const dm_layout *layout, dm_array *out);
 /* --- checkpoint_finish.c: the thread. When all workers have written their parts: hashes, manifest, name. */
 void *dmi_checkpoint_finish(void *job);
 void dmi_checkpoint_free(dmi_checkpoint_job *job);

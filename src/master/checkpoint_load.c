@@ -185,14 +185,11 @@ dm_status dmi_checkpoint_make(const dmi_checkpoint_opened *o, const dmi_saved *s
     return status;
 }
 
-static dm_status load_array(dmi_checkpoint_opened *o, const char *path, const char *name, dm_dtype dtype,
-                            const dm_layout *layout, dm_array *out)
+dm_status dmi_checkpoint_array(const dmi_checkpoint_opened *o, const dmi_saved *saved, dm_dtype dtype,
+                               const dm_layout *layout, dm_array *out)
 {
-    const dmi_saved *saved = NULL;
     dm_array a;
-    dm_status status = dmi_checkpoint_open(path, o);
-    status = status == DM_OK ? find(o, name, true, &saved) : status;
-    status = status == DM_OK ? dmi_checkpoint_make(o, saved, dtype, layout, &a) : status;
+    dm_status status = dmi_checkpoint_make(o, saved, dtype, layout, &a);
     if (status != DM_OK) {
         return status;
     }
@@ -216,7 +213,10 @@ dm_status dm_checkpoint_array(dm_session *session, const char *path, const char 
         status = dmi_fail(DM_ERR_ARG, "checkpoint_array: %s is NULL", name ? "out" : "name");
     }
     while (status == DM_OK && again) {
-        status = load_array(&o, path, name, dtype, layout, out);
+        const dmi_saved *saved = NULL;
+        status = dmi_checkpoint_open(path, &o);
+        status = status == DM_OK ? find(&o, name, true, &saved) : status;
+        status = status == DM_OK ? dmi_checkpoint_array(&o, saved, dtype, layout, out) : status;
         again = status != DM_OK && dmi_checkpoint_lost(path, &o, &tries);
         status = again ? DM_OK : status;
         dmi_checkpoint_close(&o);

@@ -84,6 +84,26 @@ static void describe_layout(const dmi_saved *saved, char *text, size_t room)
     }
 }
 
+void dmi_checkpoint_describe(const char *folder, const dmi_manifest *m, const dmi_saved *saved,
+                             dm_checkpoint_info *out)
+{
+    *out = (dm_checkpoint_info){
+        .size = sizeof *out, .dtype = saved->dtype, .ndim = saved->file ? saved->parts.ndim : 1};
+    snprintf(out->name, sizeof out->name, "%s", saved->name);
+    snprintf(out->folder, sizeof out->folder, "%s", folder);
+    out->bytes = saved->value_bytes;
+    out->shape[0] = saved->count;
+    out->workers = m->workers;
+    out->version = m->version;
+    if (saved->file) {
+        snprintf(out->file, sizeof out->file, "%s", saved->file);
+        memcpy(out->shape, saved->parts.shape, sizeof out->shape);
+        out->bytes = saved->file_bytes;
+        out->parts = saved->parts.count;
+        describe_layout(saved, out->layout, sizeof out->layout);
+    }
+}
+
 dm_status dm_checkpoint_query(const char *path, int index, dm_checkpoint_info *out)
 {
     dmi_checkpoint_opened o = {0};
@@ -96,22 +116,8 @@ dm_status dm_checkpoint_query(const char *path, int index, dm_checkpoint_info *o
                           o.manifest.items);
     }
     if (status == DM_OK) {
-        const dmi_saved *saved = &o.manifest.item[index];
-        dm_checkpoint_info info = {
-            .size = sizeof info, .dtype = saved->dtype, .ndim = saved->file ? saved->parts.ndim : 1};
-        snprintf(info.name, sizeof info.name, "%s", saved->name);
-        snprintf(info.folder, sizeof info.folder, "%s", o.folder);
-        info.bytes = saved->value_bytes;
-        info.shape[0] = saved->count;
-        info.workers = o.manifest.workers;
-        info.version = o.manifest.version;
-        if (saved->file) {
-            snprintf(info.file, sizeof info.file, "%s", saved->file);
-            memcpy(info.shape, saved->parts.shape, sizeof info.shape);
-            info.bytes = saved->file_bytes;
-            info.parts = saved->parts.count;
-            describe_layout(saved, info.layout, sizeof info.layout);
-        }
+        dm_checkpoint_info info;
+        dmi_checkpoint_describe(o.folder, &o.manifest, &o.manifest.item[index], &info);
         dmi_sized_give(&info, sizeof info, out);
     }
     dmi_checkpoint_close(&o);

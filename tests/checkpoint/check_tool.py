@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """dmath ckpt, and what NumPy reads of a checkpoint: check_tool.py TOOL CKPT_MAIN VERSION_1 FOLDER"""
+import ctypes
 import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -23,6 +25,20 @@ def run(*words, status=0, env=env):
 def has(text, part):
     if part not in text:
         sys.exit(f"'{part}' is not in: {text}")
+
+
+def opened(path, *words, status=0):
+    """How often a command opens a file."""
+    libc, seen = ctypes.CDLL(None, use_errno=True), 0
+    is_open, is_closed = 0x20, 0x10  # events of inotify; both, so that equal ones do not become one
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    if watch < 0 or libc.inotify_add_watch(watch, os.fsencode(path), is_open | is_closed) < 0:
+        sys.exit(f"inotify: {os.strerror(ctypes.get_errno())}")
+    run(*words, status=status)
+    for event in struct.iter_unpack("iIII", os.read(watch, 1 << 16)):
+        seen += event[1] & is_open != 0
+    os.close(watch)
+    return seen
 
 
 shutil.rmtree(folder, ignore_errors=True)
@@ -55,6 +71,12 @@ has(text, f"bytes: {(a != b).sum()} of {a.size} elements differ, by {abs(a - b).
 has(text, "generation: another value")
 has(run(tool, "ckpt", "diff", version_1, series, status=1), "weights: another kind, type or shape")
 has(run(tool, "ckpt", "diff", version_1, series, status=1), "generation: only in the second")
+
+# However many items there are, the manifest is read once.
+manifest = f"{version_1}/manifest.json"
+assert opened(manifest, tool, "ckpt", "ls", version_1) == 1
+assert opened(manifest, tool, "ckpt", "reshard", version_1, here / "once", "-w", 2) == 1
+assert opened(manifest, tool, "ckpt", "diff", version_1, wide, status=1) == 1
 
 # Damage is named.
 has(run(tool, "ckpt", "verify", series), "every byte is as it was saved")
