@@ -15,9 +15,10 @@
  * indices name travel, each once, with 16 bytes an index; dm_take on CPUs of rows of 512 bytes and more for
  * each worker: in one copy to where they go, and the indices to all workers. The call takes what moves fewer
  * bytes; the second way needs to know the indices, so it blocks, once, in every mode. It is not taken between
- * dm_explain_begin and dm_explain_end, nor in programs. dm_take by workers that are threads, on CPUs, of an x
- * that is split along dim alone: each reads what it wants where it is. Only indices are sent, and two words for
- * each pair of workers, and it blocks in DM_RAISE alone. Option index_algorithm forces each. */
+ * dm_explain_begin and dm_explain_end, in programs, and, but for rows in one copy, in groups. dm_take by
+ * workers that are threads, on CPUs, of an x that is split along dim alone: each reads what it wants where it
+ * is. Only indices are sent, and two words for each pair of workers, and it blocks in DM_RAISE alone. Option
+ * index_algorithm forces each. */
 #ifndef DMATH_INDEX_H
 #define DMATH_INDEX_H
 

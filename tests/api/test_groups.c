@@ -881,6 +881,8 @@ static void test_all(void **state)
                 {"groups_indexed", indexed_case, 80},
                 {"groups_indexed_exchange", indexed_case, 40, "index_algorithm=exchange"},
                 {"groups_indexed_fetch", indexed_case, 20, "index_algorithm=fetch"},
+                {"groups_indexed_list", indexed_case, 20, "index_algorithm=list"},
+                {"groups_indexed_lend", indexed_case, 20, "index_algorithm=lend"},
                 {"groups_programs", program_case, 15},
                 {"groups_poisoned", poisoned_case, 3},
                 {"groups_failures", failures_case, 5},
