@@ -1,11 +1,13 @@
 /* Files and checkpoints where the program has gone to another folder since the session began, which ranks have
  * not. With DMATH_TEST_LAUNCHED=1 the workers are ranks. */
+#include "base/config.h"
 #include "support/cases.h"
 
 #include <dmath/checkpoint.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,7 +91,17 @@ static void test_options(void **state)
         return;
     }
     dm_array a;
+    dm_config config = DM_CONFIG_INIT;
+    char options[DMI_CONFIG_TEXT + 16]; /* a name for which there is room, but not behind the folder's */
+    int used = snprintf(options, sizeof options, "profile=");
+    memset(options + used, 'n', DMI_CONFIG_TEXT - 2);
+    options[used + DMI_CONFIG_TEXT - 2] = 0;
+    config.options = options;
+    dm_session *none = NULL;
     go_to("begin");
+    assert_int_equal(dm_init(&config, &none), DM_ERR_CONFIG);
+    assert_non_null(strstr(dm_error_message(), "profile="));
+    assert_non_null(strstr(dm_error_message(), "working folder"));
     dm_session *s = dmt_session_open(WORKERS, "trace=line.json,profile=table.txt");
     OK(dm_matrix(s, DM_F64, ROWS, COLS, &a));
     OK(dm_fill(s, a, 1));
