@@ -15,11 +15,12 @@ extern "C" {
  * a call). */
 DM_API DM_CHECKED dm_status dm_session_take(dm_session *session);
 
-/* Cancels all commands given so far that are not done: each worker stops at its next step. The call that waits for
- * them, or the next one that waits, returns DM_ERR_CANCELLED; what they write is poisoned; the session goes on. A step
- * that runs goes on to its end: a product's on CPUs is a block of it, a user function's is the function. From any
- * thread, and from a signal handler while the session is not being started or ended. Does not block. No errors of its
- * own. */
+/* Cancels all commands given so far that are not done: each worker stops at its next step. The call that waits
+ * for them, or the next one that waits, returns DM_ERR_CANCELLED; what they write is poisoned; the session goes
+ * on. A step that runs goes on to its end: a product's on CPUs is a block of it, a user function's is the
+ * function. From any thread, and from a signal handler while the session is not being started or ended. Beside
+ * dm_finalize it cancels what that waits for, or is DM_ERR_STATE: the session has been finalized. Does not
+ * block. No errors of its own. */
 DM_API DM_CHECKED dm_status dm_cancel(dm_session *session);
 
 /* ---- signals --------------------------------------------------------------------------------------------- */

@@ -478,8 +478,9 @@ static int end_session(MPI_Comm comm, int key, void *value, void *extra)
     (void)comm;
     (void)key;
     (void)extra;
-    if (dmi_enter_any(session, &s) == DM_OK) {
-        dmi_owner_take(s);
+    if (dmi_hold(session, &s) == DM_OK) {
+        dmi_owner_take(session);
+        dmi_release(session);
         dmi_log(DMI_LOG_WARN, "MPI_Finalize is called, but dm_finalize was not: the session ends here");
         ((dmi_job *)s->launch_state)->at_finalize = MPI_KEYVAL_INVALID; /* is being deleted */
         if (dm_finalize(session, NULL) != DM_OK) {

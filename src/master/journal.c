@@ -96,8 +96,8 @@ void dmi_journal_close(dmi_journal *j)
 
 dmi_journal *dmi_journal_begin(const dm_session *session, const char *call)
 {
-    dmi_session *s = session ? (dmi_session *)atomic_load(&session->live) : NULL;
-    if (!s || !s->journal || s->explaining || !dmi_owner_is(s)) {
+    dmi_session *s = session && dmi_owner_is(session) ? (dmi_session *)atomic_load(&session->live) : NULL;
+    if (!s || !s->journal || s->explaining) {
         return NULL;
     }
     put(s->journal, "%s", call);

@@ -3,9 +3,9 @@
 
 #include <dmath/control.h>
 
-void dmi_owner_take(dmi_session *s)
+void dmi_owner_take(dm_session *session)
 {
-    atomic_store(&s->owner, dmi_thread_self());
+    atomic_store(&session->owner, dmi_thread_self());
 }
 
 dm_status dmi_owner_refuse(void)
@@ -19,24 +19,28 @@ dm_status dmi_owner_refuse(void)
 dm_status dm_session_take(dm_session *session)
 {
     dmi_session *s = NULL;
-    dm_status status = dmi_enter_any(session, &s);
-    if (status == DM_OK && atomic_load(&s->waiting) && !dmi_owner_is(s)) {
-        return dmi_fail(DM_ERR_STATE, "the session's thread is inside a call that waits");
+    dm_status status = dmi_hold(session, &s);
+    if (status != DM_OK) {
+        return status;
     }
-    if (status == DM_OK) {
-        dmi_owner_take(s);
+    if (atomic_load(&s->waiting) && !dmi_owner_is(session)) {
+        status = dmi_fail(DM_ERR_STATE, "the session's thread is inside a call that waits");
+    } else {
+        dmi_owner_take(session);
     }
+    dmi_release(session);
     return status;
 }
 
 dm_status dm_cancel(dm_session *session)
 {
     dmi_session *s = NULL;
-    dm_status status = dmi_enter_any(session, &s);
+    dm_status status = dmi_hold(session, &s);
     if (status == DM_OK) {
         uint64_t command = __atomic_load_n(&s->command, __ATOMIC_RELAXED);
         atomic_store(&s->cancel, command);
         dmi_engine_cancel(&s->hub, command);
+        dmi_release(session);
     }
     return status;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* All public handles ever made, to distinguish a finalized one from a wild pointer. Never freed (32 bytes
@@ -38,34 +39,82 @@ bool dmi_session_forked(const dmi_session *s)
     return s->here ? !*s->here : s->pid != (int)getpid();
 }
 
-dm_status dmi_enter_any(const dm_session *session, dmi_session **out)
+/* May this thread ask for it at all? */
+static dm_status look(const dm_session *session)
 {
     if (dmi_task_inside()) {
         return dmi_fail(DM_ERR_STATE, "a function given to dm_register may not call dmath");
     }
-    if (!session) {
-        return dmi_fail(DM_ERR_HANDLE, "session is NULL");
+    return session ? DM_OK : dmi_fail(DM_ERR_HANDLE, "session is NULL");
+}
+
+static dm_status refuse_ended(const dm_session *session)
+{
+    return dmi_fail(DM_ERR_STATE, "%s",
+                    session->quiesced ? "the program is ending. Call dm_finalize before exit(), or in an "
+                                        "atexit() handler (with GPUs: one set after dm_init)"
+                                      : "the session has been finalized");
+}
+
+static dm_status refuse_forked(const dm_session *session)
+{
+    return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this process was forked from it",
+                    session->pid);
+}
+
+/* The call announces itself before it looks whether the session is there, and dm_finalize takes the session
+ * away before it looks for calls: one of them sees the other. */
+dm_status dmi_hold(dm_session *session, dmi_session **out)
+{
+    dm_status status = look(session);
+    if (status != DM_OK) {
+        return status;
     }
-    uintptr_t live =
-        atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
-    if (!live) {
-        return dmi_fail(DM_ERR_STATE, "%s",
-                        session->quiesced ? "the program is ending. Call dm_finalize before exit(), or in an "
-                                            "atexit() handler (with GPUs: one set after dm_init)"
-                                          : "the session has been finalized");
-    }
-    if (dmi_session_forked((dmi_session *)live)) {
-        return dmi_fail(DM_ERR_STATE, "the session belongs to process %d, and this process was forked from it",
-                        ((dmi_session *)live)->pid);
+    atomic_fetch_add(&session->holds, 1);
+    uintptr_t live = atomic_load(&session->live);
+    if (!live || session->pid != (int)getpid()) {
+        dmi_release(session);
+        return live ? refuse_forked(session) : refuse_ended(session);
     }
     *out = (dmi_session *)live;
     return DM_OK;
 }
 
+void dmi_release(dm_session *session)
+{
+    atomic_fetch_sub(&session->holds, 1);
+}
+
+/* No call begins to use the session any more, and none uses it. */
+static void take_away(dm_session *session)
+{
+    atomic_store(&session->live, 0);
+    while (atomic_load(&session->holds) > 0) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    }
+}
+
+/* Without a lock: while the owner is inside a call the session stays. */
 dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out)
 {
-    dm_status status = dmi_enter_any(session, out);
-    return status != DM_OK || dmi_owner_is(*out) ? status : dmi_owner_refuse();
+    dm_status status = look(session);
+    if (status != DM_OK) {
+        return status;
+    }
+    bool mine = dmi_owner_is(session);
+    uintptr_t live =
+        atomic_load_explicit(&((struct dm_session *)(uintptr_t)session)->live, memory_order_acquire);
+    if (!live) {
+        return refuse_ended(session);
+    }
+    if (mine ? dmi_session_forked((dmi_session *)live) : session->pid != (int)getpid()) {
+        return refuse_forked(session);
+    }
+    if (!mine) {
+        return dmi_owner_refuse();
+    }
+    *out = (dmi_session *)live;
+    return DM_OK;
 }
 
 dmi_facts dmi_session_facts(const dmi_session *s)
@@ -128,7 +177,6 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
     s->recent = calloc(DMI_RECENT, sizeof *s->recent);
     s->watched = calloc((size_t)s->workers, sizeof *s->watched);
     s->taken = calloc((size_t)s->workers + 1, sizeof *s->taken);
-    dmi_owner_take(s);
     s->pool_config = (dmi_pool_config){
         .ops = *slabs, .slab_bytes = 1 << 20, .align = 256, .redzone = config->pool_debug ? 256 : 0};
     dm_status status = s->live_bytes && s->scrap && s->recent && s->watched && s->taken ? dmi_pool_create(&s->pool_config, &s->staging)
@@ -242,6 +290,7 @@ dm_status dmi_session_publish(dmi_session *s, const dmi_error_handler *on_error,
         dmi_log(DMI_LOG_WARN, "no memory for an atexit() handler: dm_finalize must be called before exit()");
     }
     handle->pid = s->pid;
+    dmi_owner_take(handle);
     handle->on_error = *on_error;
     handle->next = atomic_load(&all_sessions);
     while (!atomic_compare_exchange_weak(&all_sessions, &handle->next, handle)) {
@@ -330,7 +379,7 @@ void dmi_session_close(dmi_session *s)
 static dm_status give_up(dm_session *session, dmi_session *s)
 {
     bool died = atomic_load(&s->died), broken = s->stuck == DMI_STUCK_BROKEN && !died;
-    atomic_store(&session->live, 0);
+    take_away(session);
     if ((broken || died) && s->launch->abandon && s->launch->abandon(s)) {
         dm_status first = broken ? dmi_fail(DM_ERR_NOMEM, "a worker had no memory to take part in a command; the session has ended")
                           : s->death_told ? DM_OK
@@ -381,7 +430,7 @@ dm_status dm_finalize(dm_session *session, int64_t *alive)
         dmi_log(DMI_LOG_WARN, "dm_finalize: %" PRId64 " arrays and views were still alive; they are freed",
                 s->alive);
     }
-    atomic_store(&session->live, 0);
+    take_away(session);
     dmi_profile_write(s);
     end(s);
     return status;

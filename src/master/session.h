@@ -68,8 +68,7 @@ struct dmi_session {
     dm_session *public_handle;
     uint32_t number; /* in handles */
     int pid;         /* of the process that it belongs to */
-    atomic_uintptr_t owner; /* the thread that may call, and whether it waits inside a call */
-    atomic_bool waiting;
+    atomic_bool waiting; /* its thread, inside a call */
     char *here;      /* a page that is empty in a child of fork; NULL: the kernel cannot do that */
     dmi_config config;
     dmi_profile profile;
@@ -160,9 +159,12 @@ typedef struct dmi_error_handler {
     void *context;
 } dmi_error_handler;
 
-/* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. */
+/* The public handle: never freed, so that use after finalize is an error and not undefined behaviour. Threads
+ * other than the owner look at no more than this, or hold the session. */
 struct dm_session {
-    atomic_uintptr_t live; /* dmi_session, 0 after finalize */
+    atomic_uintptr_t live;  /* dmi_session, 0 after finalize */
+    atomic_uintptr_t owner; /* the thread that may call */
+    atomic_int holds;       /* calls of any thread that use the session now: it is freed after them */
     dmi_session *given_up; /* its workers did not end and still use its memory */
     bool quiesced;         /* the program is ending; its workers do nothing more */
     int pid;               /* of the process that made it */
@@ -180,12 +182,13 @@ static inline uintptr_t dmi_thread_self(void) /* without a call, as every public
     return (uintptr_t)pthread_self();
 #endif
 }
-static inline bool dmi_owner_is(const dmi_session *s)
+static inline bool dmi_owner_is(const dm_session *session)
 {
-    return atomic_load_explicit(&s->owner, memory_order_relaxed) == dmi_thread_self();
+    return atomic_load_explicit(&((dm_session *)(uintptr_t)session)->owner, memory_order_relaxed) ==
+           dmi_thread_self();
 }
 DM_CHECKED dm_status dmi_owner_refuse(void);
-void dmi_owner_take(dmi_session *s);
+void dmi_owner_take(dm_session *session);
 /* Workers of other hosts learn by a frame, which the session's thread sends while it waits. */
 void dmi_cancel_send(dmi_session *s);
 /* --- stuck.c: what workers are doing, in words */
@@ -205,9 +208,10 @@ void dmi_report(const dmi_session *s, char *text, size_t room);
 bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w);
 
 /* --- session.c */
-/* By any thread. */
-DM_CHECKED dm_status dmi_enter_any(const dm_session *session, dmi_session **out);
-/* Also where a worker is stuck. */
+/* By any thread: the session is there until dmi_release. Not for long, dm_finalize waits for it. */
+DM_CHECKED dm_status dmi_hold(dm_session *session, dmi_session **out);
+void dmi_release(dm_session *session);
+/* By its owner, who alone can end it. Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
 /* Is this process a child by fork, and the session its parent's? */
 bool dmi_session_forked(const dmi_session *s);

@@ -153,14 +153,17 @@ void dmi_signals_ignore(const dmi_config *config)
 dm_status dm_session_signalled(dm_session *session, int *number)
 {
     dmi_session *s = NULL;
-    dm_status status = dmi_enter_any(session, &s);
-    if (status == DM_OK && !number) {
+    dm_status status = dmi_hold(session, &s);
+    if (status != DM_OK) {
+        return status;
+    }
+    bool catches = s->config.catch_signals;
+    dmi_release(session);
+    if (!number) {
         return dmi_fail(DM_ERR_ARG, "session_signalled: number is NULL");
     }
-    if (status == DM_OK) {
-        *number = s->config.catch_signals ? atomic_load(&all.first) : 0;
-    }
-    return status;
+    *number = catches ? atomic_load(&all.first) : 0;
+    return DM_OK;
 }
 
 dm_status dm_checkpoint_boundary(dm_session *session, const char *path, const dm_checkpoint_options *options,

@@ -2,6 +2,7 @@
  * session can be handed over. And numbers that calls refuse. */
 #include "robust.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -186,6 +187,61 @@ static void test_take_from_a_wait(void **state)
     close_session(s);
 }
 
+/* Threads call beside dm_finalize: the session is held for them, or has ended. */
+enum { CALLERS = 2 };
+typedef struct beside {
+    _Atomic(dm_session *) session;
+    atomic_int stop, done, refused, wrong;
+} beside;
+
+static void *call_beside(void *context)
+{
+    beside *b = context;
+    int number, count[3] = {0};
+    while (!atomic_load(&b->stop)) {
+        dm_session *s = atomic_load(&b->session);
+        dm_status got[] = {dm_cancel(s), dm_session_signalled(s, &number)};
+        for (int i = 0; i < 2; i++) {
+            count[got[i] == DM_OK ? 0 : got[i] == DM_ERR_STATE ? 1 : 2]++;
+        }
+    }
+    atomic_fetch_add(&b->done, count[0]);
+    atomic_fetch_add(&b->refused, count[1]);
+    atomic_fetch_add(&b->wrong, count[2]);
+    return NULL;
+}
+
+static void test_beside_finalize(void **state)
+{
+    (void)state;
+    pthread_t thread[CALLERS];
+    mallopt(M_PERTURB, 0xa5); /* what is freed is nonsense */
+    beside b = {.session = open_session(1, "log=error")};
+    for (int i = 0; i < CALLERS; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, call_beside, &b), 0);
+    }
+    const double end = seconds() + 4;
+    for (int i = 0; i < 50 || seconds() < end; i++) {
+        dm_session *s = atomic_load(&b.session);
+        dm_array a;
+        dm_status status = dm_vector(s, DM_F64, 10, &a);
+        status = status == DM_OK ? dm_fill(s, a, 1) : status;
+        status = status == DM_OK ? dm_finalize(s, &(int64_t){0}) : status;
+        if (status != DM_OK && status != DM_ERR_CANCELLED) {
+            fail_msg("%s", dm_error_message());
+        }
+        atomic_store(&b.session, open_session(1, "log=error"));
+    }
+    atomic_store(&b.stop, 1);
+    for (int i = 0; i < CALLERS; i++) {
+        assert_int_equal(pthread_join(thread[i], NULL), 0);
+    }
+    assert_int_equal(b.wrong, 0);
+    assert_true(b.done > 0 && b.refused > 0);
+    mallopt(M_PERTURB, 0);
+    close_session(b.session);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -216,8 +272,11 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_refused, deadline), cmocka_unit_test_setup(test_storm, deadline),
-        cmocka_unit_test_setup(test_take, deadline),    cmocka_unit_test_setup(test_take_from_a_wait, deadline),
+        cmocka_unit_test_setup(test_refused, deadline),
+        cmocka_unit_test_setup(test_storm, deadline),
+        cmocka_unit_test_setup(test_take, deadline),
+        cmocka_unit_test_setup(test_take_from_a_wait, deadline),
+        cmocka_unit_test_setup(test_beside_finalize, deadline),
         cmocka_unit_test_setup(test_numbers, deadline),
     };
     OK(dm_register("until asked", until_asked));
