@@ -32,7 +32,8 @@ DM_API DM_CHECKED dm_status dm_cancel(dm_session *session);
  * ranks. With the option interrupt, Ctrl-C (SIGINT) cancels the commands of the sessions that have the option,
  * as dm_cancel does. The second one ends the process, by SIGINT, and no file that was being written under its
  * own name is half-written. mpirun does not pass Ctrl-C on, and ends the job at the first one; send SIGINT to
- * rank 0 instead. From any thread. Does not block. Errors: DM_ERR_ARG (number). */
+ * rank 0 instead. A child by fork has these signals as they were before dm_init. From any thread. Does not
+ * block. Errors: DM_ERR_ARG (number). */
 DM_API DM_CHECKED dm_status dm_session_signalled(dm_session *session, int *number);
 
 /* ---- events and time limits ------------------------------------------------------------------------------ */

@@ -159,6 +159,41 @@ int dmi_thread_number(void)
     return (int)syscall(SYS_gettid);
 }
 
+static dmi_fork_lock *fork_locks;
+
+static void before_fork(void)
+{
+    for (dmi_fork_lock *l = fork_locks; l; l = l->next) {
+        pthread_mutex_lock(l->lock);
+    }
+}
+
+static void after_fork(void)
+{
+    for (dmi_fork_lock *l = fork_locks; l; l = l->next) {
+        pthread_mutex_unlock(l->lock);
+    }
+}
+
+static void in_child(void)
+{
+    for (dmi_fork_lock *l = fork_locks; l; l = l->next) {
+        if (l->child) {
+            l->child();
+        }
+    }
+    after_fork();
+}
+
+/* Called while the library is loaded, by one thread. */
+void dmi_fork_keep(dmi_fork_lock *lock)
+{
+    if (fork_locks || pthread_atfork(before_fork, after_fork, in_child) == 0) {
+        lock->next = fork_locks;
+        fork_locks = lock;
+    }
+}
+
 static void limit_signal(sigset_t *set)
 {
     sigemptyset(set);

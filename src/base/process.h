@@ -2,6 +2,7 @@
 #ifndef DMI_PROCESS_H
 #define DMI_PROCESS_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +35,21 @@ typedef struct dmi_process_memory {
     int64_t resident, addresses, most; /* of this process */
 } dmi_process_memory;
 void dmi_process_memory_now(dmi_process_memory *out); /* allocates nothing, and keeps errno */
+
+/* A lock of the process. fork() waits for who holds it, so a child finds it free, and what it protects whole. A
+ * thread takes one such lock at a time. In the child `child` is called, with the locks held; NULL: nothing. */
+typedef struct dmi_fork_lock {
+    pthread_mutex_t *lock;
+    void (*child)(void);
+    struct dmi_fork_lock *next;
+} dmi_fork_lock;
+void dmi_fork_keep(dmi_fork_lock *lock);
+#define DMI_FORK_KEEP(at, in_child)                                                                            \
+    __attribute__((constructor)) static void keep_over_fork(void)                                              \
+    {                                                                                                          \
+        static dmi_fork_lock kept = {.lock = (at), .child = (in_child)};                                       \
+        dmi_fork_keep(&kept);                                                                                  \
+    }
 
 int dmi_thread_number(void); /* of the calling thread, as the kernel numbers it */
 

@@ -1,5 +1,6 @@
 #include "base/turns.h"
 #include "base/base.h"
+#include "base/process.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -15,6 +16,14 @@ static struct {
     dmi_turns_record record;
 } turns = {.lock = PTHREAD_MUTEX_INITIALIZER, .turn = NOBODY};
 static _Thread_local int me = NOBODY;
+
+/* They are the parent's. */
+static void no_turns(void)
+{
+    turns.on = false;
+    turns.turn = me = NOBODY;
+}
+DMI_FORK_KEEP(&turns.lock, no_turns)
 
 static int slot_of(int worker, int role)
 {

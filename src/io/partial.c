@@ -28,6 +28,14 @@ static struct {
     bool ending; /* the process ends: no more are begun */
 } unfinished = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* They are the parent's. */
+static void forget_all(void)
+{
+    memset(unfinished.path, 0, sizeof unfinished.path);
+    unfinished.ending = false;
+}
+DMI_FORK_KEEP(&unfinished.lock, forget_all)
+
 static void put(const char *from, const char *to)
 {
     for (int i = 0; i < MOST_OPEN; i++) {

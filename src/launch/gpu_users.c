@@ -1,5 +1,6 @@
 /* Which GPUs the sessions of this process use. All begin with GPU 0. */
 #include "launch/gpu_users.h"
+#include "base/process.h"
 #include "plan/on_device.h"
 
 #include <pthread.h>
@@ -8,6 +9,13 @@ static struct {
     pthread_mutex_t lock;
     int sessions, alone;
 } users = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* They are the parent's. */
+static void no_users(void)
+{
+    users.sessions = users.alone = 0;
+}
+DMI_FORK_KEEP(&users.lock, no_users)
 
 dm_status dmi_gpu_users_add(bool alone)
 {

@@ -1,4 +1,5 @@
 /* Workers as threads of this process. */
+#include "base/process.h"
 #include "base/turns.h"
 #include "exec/trace.h"
 #include "launch/gpu_users.h"
@@ -104,6 +105,7 @@ static struct {
     pthread_mutex_t lock;
     int sessions, before; /* 0: not changed */
 } blas = {.lock = PTHREAD_MUTEX_INITIALIZER};
+DMI_FORK_KEEP(&blas.lock, NULL)
 
 static void blas_take(thread_launch *l)
 {

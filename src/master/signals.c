@@ -1,5 +1,6 @@
 /* Signals that a program has asked for: SIGUSR1 and SIGTERM leave a note (option catch_signals), SIGINT cancels
  * the commands of the process's sessions, and the second one ends it (option interrupt). */
+#include "base/process.h"
 #include "io/partial.h"
 #include "master/session.h"
 
@@ -21,7 +22,7 @@ static struct {
     atomic_int first;                             /* the first signal caught */
     atomic_int interrupts;
     int end; /* an eventfd; the thread behind it ends the process */
-    bool thread_runs;
+    atomic_int process; /* whose thread that is; 0: there is none. A child of fork has its own */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .end = -1};
 
 static void note(int number)
@@ -34,6 +35,9 @@ static void interrupt(int number)
 {
     int error = errno;
     (void)number;
+    if (atomic_load(&all.process) != (int)getpid()) { /* a child of fork, just made */
+        return;
+    }
     if (atomic_fetch_add(&all.interrupts, 1) > 0) {
         (void)!write(all.end, &(uint64_t){1}, sizeof(uint64_t));
     }
@@ -71,18 +75,23 @@ static dm_status start_thread(void)
 {
     pthread_t thread;
     sigset_t every, before;
-    if (all.thread_runs) {
+    if (atomic_load(&all.process) == (int)getpid()) {
         return DM_OK;
     }
     all.end = dmi_above_standard(eventfd(0, EFD_CLOEXEC));
     sigfillset(&every);
     pthread_sigmask(SIG_SETMASK, &every, &before);
-    all.thread_runs = all.end >= 0 && pthread_create(&thread, NULL, end_process, NULL) == 0;
+    bool runs = all.end >= 0 && pthread_create(&thread, NULL, end_process, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!all.thread_runs) {
+    if (!runs) {
+        if (all.end >= 0) {
+            close(all.end);
+        }
+        all.end = -1;
         return dmi_fail(DM_ERR_NOMEM, "interrupt: cannot start a thread");
     }
     pthread_detach(thread);
+    atomic_store(&all.process, (int)getpid());
     return DM_OK;
 }
 
@@ -101,6 +110,36 @@ static dm_status begin_interrupt(dm_session *session)
     }
     return status;
 }
+
+static void leave_caught(void)
+{
+    for (int i = 0; i < CAUGHT; i++) {
+        /* a SIGUSR1 that comes while the program ends means nothing, and must not end it otherwise */
+        if (caught_signals[i] != SIGUSR1 || all.before[i].sa_handler != SIG_DFL) {
+            sigaction(caught_signals[i], &all.before[i], NULL);
+        }
+    }
+}
+
+/* The sessions are the parent's, and the thread. */
+static void begin_child(void)
+{
+    if (all.end >= 0) {
+        close(all.end);
+    }
+    all.end = -1;
+    for (int i = 0; i < MOST_SESSIONS; i++) {
+        atomic_store(&all.session[i], NULL);
+    }
+    if (all.interrupting > 0) {
+        sigaction(SIGINT, &all.before_interrupt, NULL);
+    }
+    if (all.catching > 0) {
+        leave_caught();
+    }
+    all.interrupting = all.catching = 0;
+}
+DMI_FORK_KEEP(&all.lock, begin_child)
 
 dm_status dmi_signals_begin(const dmi_config *config, dm_session *session)
 {
@@ -130,11 +169,8 @@ void dmi_signals_end(const dmi_config *config, const dm_session *session)
     if (config->interrupt && --all.interrupting == 0) {
         sigaction(SIGINT, &all.before_interrupt, NULL);
     }
-    for (int i = 0; i < CAUGHT && config->catch_signals && all.catching == 1; i++) {
-        /* a SIGUSR1 that comes while the program ends means nothing, and must not end it otherwise */
-        if (caught_signals[i] != SIGUSR1 || all.before[i].sa_handler != SIG_DFL) {
-            sigaction(caught_signals[i], &all.before[i], NULL);
-        }
+    if (config->catch_signals && all.catching == 1) {
+        leave_caught();
     }
     all.catching -= config->catch_signals;
     pthread_mutex_unlock(&all.lock);

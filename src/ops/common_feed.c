@@ -111,6 +111,7 @@ typedef struct attached {
 } attached;
 static attached *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+DMI_FORK_KEEP(&lock, NULL)
 
 static void drop_ended(void)
 {

@@ -1,5 +1,6 @@
-#include "ops/common_feed.h"
 #include "ops/common_task.h"
+#include "base/process.h"
+#include "ops/common_feed.h"
 #include "ops/session.h"
 
 #include <pthread.h>
@@ -22,6 +23,7 @@ static const char own_prefix[] = "dmath.";
 static known_task own[MOST_OWN];
 static int own_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+DMI_FORK_KEEP(&lock, NULL)
 
 static _Thread_local bool inside;
 

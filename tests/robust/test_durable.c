@@ -2,12 +2,15 @@
  * what dead savers leave is removed, what living ones write is not; `ulimit -f` and a disk that fails are
  * errors. This program stands between the library and the system: it has the calls' order, and makes them fail.
  */
+#include "io/partial.h"
 #include "robust.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -215,12 +218,67 @@ static int make_folder(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
+/* A thread makes files while the process forks: no child finds a lock held, and no child removes a file of its
+ * parent.
+ */
+static atomic_int enough;
+static void *make_files(void *context)
+{
+    (void)context;
+    char at[64];
+    snprintf(at, sizeof at, "%s", in_folder("thread.npy"));
+    while (!atomic_load(&enough)) {
+        dmi_partial p;
+        if (dmi_partial_begin(at, "x", 1, 1, &p) != DM_OK) {
+            return p.path;
+        }
+        dmi_partial_end(&p);
+    }
+    return NULL;
+}
+
+static void test_forks(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *failed = NULL;
+    dmi_partial mine;
+    int status = 0, hung = 0;
+    atomic_store(&enough, 0);
+    OK(dmi_partial_begin(in_folder("mine.npy"), "x", 1, 1, &mine));
+    assert_int_equal(pthread_create(&thread, NULL, make_files, NULL), 0);
+    for (int i = 0; i < 40 && hung == 0; i++) {
+        fflush(NULL);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            dmi_partial p;
+            alarm(20);
+            if (dmi_partial_begin(in_folder("child.npy"), "x", 1, 1, &p) != DM_OK) {
+                _exit(1);
+            }
+            dmi_partial_remove_all();
+            _exit(access(p.path, F_OK) == 0 ? 2 : 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        hung += WIFSIGNALED(status);
+        assert_true(!WIFEXITED(status) || WEXITSTATUS(status) == 0);
+    }
+    atomic_store(&enough, 1);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(hung, 0);
+    assert_int_equal(access(mine.path, F_OK), 0);
+    dmi_partial_end(&mine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_order, deadline),      cmocka_unit_test_setup(test_mode, deadline),
         cmocka_unit_test_setup(test_left, deadline),       cmocka_unit_test_setup(test_others, deadline),
         cmocka_unit_test_setup(test_sync_fails, deadline), cmocka_unit_test_setup(test_limit, deadline),
+        cmocka_unit_test_setup(test_forks, deadline),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

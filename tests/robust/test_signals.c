@@ -104,9 +104,59 @@ static void test_interrupt(void **state)
     }
 }
 
+/* In a child, which has a session with the option and forks: signals of the child of the child are its own. */
+static void forked(void)
+{
+    dm_session *s = open_session(1, "log=error,interrupt=1,catch_signals=1");
+    for (int way = 0; way < 2; way++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            dm_session *own = open_session(1, way ? "log=error,interrupt=1" : "log=error");
+            for (int i = 0; i < 2; i++) {
+                raise(SIGINT);
+            }
+            sleep(60); /* it ends meanwhile */
+            close_session(own);
+            _exit(3);
+        }
+        if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGINT) {
+            _exit(4 + way);
+        }
+        usleep(200000); /* this process does not */
+    }
+    pid_t child = fork();
+    if (child == 0) {
+        raise(SIGTERM); /* nobody could ask the session for a note */
+        _exit(6);
+    }
+    int status = 0, number = -1;
+    if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status) || WTERMSIG(status) != SIGTERM) {
+        _exit(7);
+    }
+    OK(dm_session_signalled(s, &number));
+    close_session(s);
+    _exit(number == 0 ? 0 : 8);
+}
+
+static void test_forked(void **state)
+{
+    (void)state;
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        forked();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        fail_msg("the child ended with %x", (unsigned)status);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_interrupt, deadline),
+                                       cmocka_unit_test_setup(test_forked, deadline),
                                        cmocka_unit_test_setup(test_notes, deadline)};
     OK(dm_register("nap", nap));
     return cmocka_run_group_tests(tests, NULL, NULL);

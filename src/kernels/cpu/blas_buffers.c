@@ -1,6 +1,7 @@
 /* OpenBLAS maps a buffer when a thread multiplies and those before are in use, and where it cannot it tries
  * again for ever. So each thread, before it first multiplies, sees that there are as many buffers as threads
  * that do. */
+#include "base/process.h"
 #include "kernels/cpu/cpu.h"
 
 #include <pthread.h>
@@ -14,6 +15,7 @@ enum { MOST = 64 }; /* OpenBLAS has room for twice as many; in more threads than
 static const size_t buffer_bytes = (size_t)128 << 20;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+DMI_FORK_KEEP(&lock, NULL)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t counted; /* has the thread been counted? */
 static bool has_key;
