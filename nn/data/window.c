@@ -4,6 +4,7 @@
 
 #include "data/list.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,24 @@ static dm_status wrong(const reader *r, const char *what)
     return dm_error_set(DM_ERR_FORMAT, "%s:%lld: %s", r->path, (long long)(r->at + 1), what);
 }
 
+/* With a point, whatever the program's locale. */
+static double real(const char *text, char **end)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain);
+    double value = strtod(text, end);
+    uselocale(before);
+    if (plain) {
+        freelocale(plain);
+    }
+    return value;
+}
+
 /* Numbers of a line, no more and no fewer. */
 static bool numbers(const char *line, int count, double *out)
 {
     for (int i = 0; i < count; i++) {
         char *end = NULL;
-        out[i] = strtod(line, &end);
+        out[i] = real(line, &end);
         if (end == line || !(fabs(out[i]) < 1e9)) {
             return false;
         }

@@ -1,5 +1,6 @@
 /* Reading the arguments of a journal's calls. */
 #include "api/replay_parts.h"
+#include "base/plain.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -86,7 +87,7 @@ double dmi_get_real(dmi_replay *r)
 {
     const char *text = dmi_replay_next(r);
     char *end;
-    double value = strtod(text, &end);
+    double value = dmi_plain_real(text, &end);
     if (end == text || *end) {
         dmi_replay_bad(r, "a number is no number");
     }

@@ -1,6 +1,7 @@
 /* Where settings come from: defaults, environment, option string. */
 #include "base/config.h"
 #include "base/config_value.h"
+#include "base/plain.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -243,6 +244,8 @@ dm_status dmi_config_load(dmi_config *out, const char *options)
 
 void dmi_config_print(const dmi_config *config, FILE *to)
 {
+    dmi_plain held;
+    dmi_plain_enter(&held);
     for (int i = 0; i < DMI_COUNT(rows); i++) {
         char value[DMI_CONFIG_TEXT], accepts[DMI_CONFIG_TEXT];
         dmi_config_show(&rows[i], config, value);
@@ -250,4 +253,5 @@ void dmi_config_print(const dmi_config *config, FILE *to)
         fprintf(to, "%-16s %-10s %s (%s; default %s)\n", rows[i].key, *value ? value : "''", rows[i].doc,
                 accepts, *rows[i].standard ? rows[i].standard : "''");
     }
+    dmi_plain_leave(&held);
 }

@@ -1,8 +1,8 @@
 /* Values of the configuration: each type's reading, writing and description side by side. */
 #include "base/config_value.h"
+#include "base/plain.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +55,10 @@ static bool parse_bytes(const char *text, int64_t *out)
     return *text == 0 || strcasecmp(text, "B") == 0;
 }
 
-/* The decimal point is a point whatever the locale of the program. */
 static bool parse_double(const char *text, double *out)
 {
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     char *end = NULL;
-    if (plain == (locale_t)0) {
-        return false;
-    }
-    *out = strtod_l(text, &end, plain);
-    freelocale(plain);
+    *out = dmi_plain_real(text, &end);
     return end != text && *end == 0 && isfinite(*out);
 }
 

@@ -1,4 +1,5 @@
 /* A timeline as Chrome's trace format: processes, tracks, events, arrows. */
+#include "base/plain.h"
 #include "base/process.h"
 #include "exec/trace_parts.h"
 #include "ops/ops.h"
@@ -238,6 +239,8 @@ static void put_process(const writer *w, const char *end)
 
 void dmi_trace_put(FILE *to, const dmi_engine *e, const char *end)
 {
+    dmi_plain held;
+    dmi_plain_enter(&held);
     const writer w = begin_writing(to, e);
     int64_t count = 0;
     dmi_trace_event *command = find_commands(e, &count);
@@ -252,4 +255,5 @@ void dmi_trace_put(FILE *to, const dmi_engine *e, const char *end)
         }
     }
     put_process(&w, end);
+    dmi_plain_leave(&held);
 }

@@ -1,8 +1,8 @@
 /* Text to tokens, and errors that show where they are. */
+#include "base/plain.h"
 #include "expr/parts.h"
 
 #include <ctype.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,17 +90,6 @@ static int digits_at(const char *at, bool hex)
     return n;
 }
 
-/* The decimal point is '.' whatever the program's locale says. */
-static double scan_real(const char *at)
-{
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double value = c ? strtod_l(at, NULL, c) : strtod(at, NULL);
-    if (c) {
-        freelocale(c);
-    }
-    return value;
-}
-
 static void scan_number(expr_parser *p, expr_token *t)
 {
     const char *at = p->text + p->at;
@@ -129,7 +118,7 @@ static void scan_number(expr_parser *p, expr_token *t)
                           ? "imaginary numbers are not written in expressions"
                           : "a number does not go on like this: an operator is missing");
     } else if (!t->whole) {
-        t->real = scan_real(at);
+        t->real = dmi_plain_real(at, NULL);
     } else if (!scan_digits(at + skip, n - skip, hex ? 16 : 10, &t->integer)) {
         dmi_expr_fail(p, DM_ERR_ARG, p->at, "a whole number above 2^64 - 1 (with .0 behind it, it is a float)");
     }

@@ -1,5 +1,6 @@
 /* Writing a journal. */
 #include "master/journal.h"
+#include "base/plain.h"
 #include "base/sized.h"
 #include "master/checkpoint.h"
 #include "master/session.h"
@@ -34,9 +35,12 @@ static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
 {
     char text[64];
     va_list args;
+    dmi_plain held;
+    dmi_plain_enter(&held);
     va_start(args, format);
     int n = vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    dmi_plain_leave(&held);
     n = DMI_MIN(n, (int)sizeof text - 1);
     j->hash = dmi_journal_hash(j->hash, text, (size_t)n);
     (void)fwrite(text, 1, (size_t)n, j->to);

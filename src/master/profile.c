@@ -1,5 +1,6 @@
 /* The profile: what each op took, from the ports of the endpoints and from the clock of the program's thread.
  */
+#include "base/plain.h"
 #include "base/sized.h"
 #include "master/session.h"
 
@@ -197,6 +198,8 @@ static bool put_table(const dmi_session *s, FILE *to)
     if (!row) {
         return false;
     }
+    dmi_plain held;
+    dmi_plain_enter(&held);
     int count = rows_of(s, row);
     int64_t in_calls = 0;
     for (int op = 0; op < DMI_OPS; op++) {
@@ -216,6 +219,7 @@ static bool put_table(const dmi_session *s, FILE *to)
     for (int i = 0; i < count; i++) {
         put_row(to, &row[i], s->workers);
     }
+    dmi_plain_leave(&held);
     free(row);
     return true;
 }
