@@ -1,6 +1,7 @@
 /* Writing a journal. */
 #include "master/journal.h"
 #include "base/plain.h"
+#include "base/process.h"
 #include "base/sized.h"
 #include "master/checkpoint.h"
 #include "master/session.h"
@@ -8,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,6 +18,7 @@
 struct dmi_journal {
     FILE *to;
     uint32_t hash; /* of the line so far */
+    int error;     /* errno of the first write that failed; 0: none */
     char *path;
 };
 
@@ -31,6 +34,23 @@ uint32_t dmi_journal_hash(uint32_t hash, const void *bytes, size_t count)
     return hash;
 }
 
+/* bytes: of `text`, -1: brings all to the file. A disk that is full, or `ulimit -f`, does not end the program.
+ */
+static void write_out(dmi_journal *j, const char *text, int bytes)
+{
+    dmi_file_limit held;
+    bool writes =
+        bytes < 0 || __fpending(j->to) + (size_t)bytes >= __fbufsize(j->to); /* else into the buffer only */
+    if (writes) {
+        dmi_file_limit_enter(&held);
+    }
+    bool ok = bytes < 0 ? fflush(j->to) == 0 : fwrite(text, 1, (size_t)bytes, j->to) == (size_t)bytes;
+    j->error = ok || j->error ? j->error : errno;
+    if (writes) {
+        dmi_file_limit_leave(&held);
+    }
+}
+
 static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
 {
     char text[64];
@@ -43,7 +63,7 @@ static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
     dmi_plain_leave(&held);
     n = DMI_MIN(n, (int)sizeof text - 1);
     j->hash = dmi_journal_hash(j->hash, text, (size_t)n);
-    (void)fwrite(text, 1, (size_t)n, j->to);
+    write_out(j, text, n);
 }
 
 /* Sessions at once, of this process or others, do not write over each other's. */
@@ -88,9 +108,15 @@ dm_status dmi_journal_open(const char *path, int workers, dmi_journal **out)
 void dmi_journal_close(dmi_journal *j)
 {
     if (j) {
-        bool ok = !ferror(j->to);
-        if (fclose(j->to) != 0 || !ok) {
-            dmi_log(DMI_LOG_WARN, "journal %s is not complete: %s", j->path, strerror(errno));
+        write_out(j, NULL, -1);
+        dmi_file_limit held;
+        dmi_file_limit_enter(&held);
+        if (fclose(j->to) != 0 && !j->error) {
+            j->error = errno;
+        }
+        dmi_file_limit_leave(&held);
+        if (j->error) {
+            dmi_log(DMI_LOG_WARN, "journal %s is not complete: %s", j->path, strerror(j->error));
         }
         atomic_fetch_sub(&dmi_journals, 1);
         free(j->path);
@@ -110,7 +136,7 @@ dmi_journal *dmi_journal_begin(const dm_session *session, const char *call)
 
 void dmi_journal_called(dmi_journal *j)
 {
-    fflush(j->to);
+    write_out(j, NULL, -1);
 }
 
 void dmi_journal_returned(dmi_journal *j, dm_status status)
@@ -120,8 +146,9 @@ void dmi_journal_returned(dmi_journal *j, dm_status status)
 
 void dmi_journal_end(dmi_journal *j)
 {
-    fprintf(j->to, " ~%08" PRIx32 "\n", j->hash);
-    fflush(j->to);
+    char text[16];
+    write_out(j, text, snprintf(text, sizeof text, " ~%08" PRIx32 "\n", j->hash));
+    write_out(j, NULL, -1);
     j->hash = 0;
 }
 

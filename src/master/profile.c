@@ -1,6 +1,7 @@
 /* The profile: what each op took, from the ports of the endpoints and from the clock of the program's thread.
  */
 #include "base/plain.h"
+#include "base/process.h"
 #include "base/sized.h"
 #include "master/session.h"
 
@@ -244,9 +245,12 @@ void dmi_profile_write(dmi_session *s)
         return;
     }
     bool standard = strcmp(path, "1") == 0;
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
     FILE *to = standard ? stderr : create(path);
     bool ok = to && put_table(s, to);
     ok = to && (standard ? fflush(to) : fclose(to)) == 0 && ok;
+    dmi_file_limit_leave(&held);
     if (!ok) {
         dmi_log(DMI_LOG_WARN, "profile: cannot write %s: %s", standard ? "the table" : path, strerror(errno));
     }

@@ -1,4 +1,5 @@
 /* The last commands of each worker, in a file: what led to a time-out or a death. */
+#include "base/process.h"
 #include "master/session.h"
 
 #include <errno.h>
@@ -83,14 +84,21 @@ void dmi_report(const dmi_session *s, char *text, size_t room)
         return;
     }
     uint64_t last = __atomic_load_n(&s->command, __ATOMIC_RELAXED);
+    dmi_file_limit held;
+    dmi_file_limit_enter(&held);
     fprintf(to, "%s\n\n%d workers, %" PRIu64 " commands sent\n", text, s->workers, last);
     for (int w = 0; w < s->workers; w++) {
         put_worker(to, s, w, last);
     }
     bool ok = !ferror(to);
     ok = fclose(to) == 0 && ok;
+    int error = errno;
+    dmi_file_limit_leave(&held);
     size_t at = strlen(text);
     if (ok && at < room) {
         snprintf(text + at, room - at, ". Last commands of each worker: %s", path);
+    } else if (at < room) {
+        snprintf(text + at, room - at, ". The last commands of each worker cannot be written to %s: %s", path,
+                 strerror(error));
     }
 }

@@ -200,8 +200,9 @@ void dmi_death_describe(const dmi_session *s, int worker, const char *how, char 
 /* Who holds the others up, and how many wait for it. */
 void dmi_stuck_describe(const dmi_session *s, double seconds, char *text, size_t room);
 /* --- report.c */
-/* Writes a file with the last commands of each worker (option report_dir), and its name behind the text, which says why. Without
- * the file the text stays as it is. For any thread. */
+/* Writes a file with the last commands of each worker (option report_dir), and its name behind the text, which
+ * says why. Where there can be no file the text stays as it is; where it cannot be written, that is behind the
+ * text. For any thread. */
 void dmi_report(const dmi_session *s, char *text, size_t room);
 /* --- watchdog.c */
 /* Called by a wait now and then; true when a worker has made no progress for longer than it may. */

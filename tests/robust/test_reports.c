@@ -2,7 +2,9 @@
 #include "robust.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 enum { N = 16, WORKERS = 3, EARLIER = 100 };
 
@@ -115,11 +117,76 @@ static void test_no_folder(void **state)
     close_session(s);
 }
 
+/* With `ulimit -f 0`: the files of a report, a journal and a profile are errors that are said, and the program
+ * goes on. */
+static void limited(int said)
+{
+    const int modes[1] = {DM_READWRITE};
+    char folder[] = "/tmp/dmath-reports-XXXXXX", options[256], path[64];
+    struct rlimit none = {0, 0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(options, sizeof options, "log=warn,watchdog_s=0.3,report_dir=%s,journal=%s/j,profile=%s/p", folder,
+             folder, folder);
+    if (setrlimit(RLIMIT_FSIZE, &none) != 0 || dup2(said, STDERR_FILENO) < 0) {
+        _exit(2);
+    }
+    atomic_store(&release, 0);
+    dm_session *s = open_session(WORKERS, options);
+    dm_array a = make_matrix(s, N, NULL, 1);
+    OK(dm_apply(s, "hang", 1, &a, modes, NULL, 0));
+    if (dm_sync(s) != DM_ERR_TIMEOUT || !strstr(dm_error_message(), "cannot be written to") ||
+        !strstr(dm_error_message(), "File too large")) {
+        _exit(3);
+    }
+    atomic_store(&release, 1);
+    OK(dm_sync(s));
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+    static const char *const names[] = {"j", "p"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        (void)unlink(path);
+    }
+    snprintf(path, sizeof path, "rm -r %s", folder);
+    _exit(system(path) == 0 ? 0 : 4);
+}
+
+static void test_limited(void **state)
+{
+    (void)state;
+    static char text[1 << 16];
+    int said[2], status = 0;
+    size_t used = 0;
+    assert_int_equal(pipe(said), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        limited(said[1]);
+    }
+    close(said[1]);
+    for (ssize_t n; (n = read(said[0], text + used, sizeof text - 1 - used)) > 0;) {
+        used += (size_t)n;
+    }
+    close(said[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        fail_msg("the child ended with %x: %s", (unsigned)status, text);
+    }
+    const char *journal = strstr(text, "/j is not complete: File too large"),
+               *profile = strstr(text, "/p: File too large");
+    if (!journal || !profile) {
+        fail_msg("it said: %s", text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_stuck, deadline),
         cmocka_unit_test_setup(test_no_folder, deadline),
+        cmocka_unit_test_setup(test_limited, deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
