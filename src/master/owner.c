@@ -32,17 +32,33 @@ dm_status dm_session_take(dm_session *session)
     return status;
 }
 
+static void cancel(dmi_session *s)
+{
+    uint64_t command = __atomic_load_n(&s->command, __ATOMIC_RELAXED);
+    atomic_store(&s->cancel, command);
+    dmi_engine_cancel(&s->hub, command);
+}
+
 dm_status dm_cancel(dm_session *session)
 {
     dmi_session *s = NULL;
     dm_status status = dmi_hold(session, &s);
     if (status == DM_OK) {
-        uint64_t command = __atomic_load_n(&s->command, __ATOMIC_RELAXED);
-        atomic_store(&s->cancel, command);
-        dmi_engine_cancel(&s->hub, command);
+        cancel(s);
         dmi_release(session);
     }
     return status;
+}
+
+void dmi_cancel_interrupted(void)
+{
+    dmi_session *s = NULL;
+    for (dm_session *at = dmi_session_first(); at; at = at->next) {
+        if (atomic_load(&at->interrupts) && dmi_hold_now(at, &s)) {
+            cancel(s);
+            dmi_release(at);
+        }
+    }
 }
 
 void dmi_cancel_send(dmi_session *s)

@@ -64,20 +64,26 @@ static dm_status refuse_forked(const dm_session *session)
 
 /* The call announces itself before it looks whether the session is there, and dm_finalize takes the session
  * away before it looks for calls: one of them sees the other. */
-dm_status dmi_hold(dm_session *session, dmi_session **out)
+bool dmi_hold_now(dm_session *session, dmi_session **out)
 {
-    dm_status status = look(session);
-    if (status != DM_OK) {
-        return status;
-    }
     atomic_fetch_add(&session->holds, 1);
     uintptr_t live = atomic_load(&session->live);
     if (!live || session->pid != (int)getpid()) {
         dmi_release(session);
-        return live ? refuse_forked(session) : refuse_ended(session);
+        return false;
     }
     *out = (dmi_session *)live;
-    return DM_OK;
+    return true;
+}
+
+dm_status dmi_hold(dm_session *session, dmi_session **out)
+{
+    dm_status status = look(session);
+    if (status != DM_OK || dmi_hold_now(session, out)) {
+        return status;
+    }
+    return session->pid != (int)getpid() && atomic_load(&session->live) ? refuse_forked(session)
+                                                                        : refuse_ended(session);
 }
 
 void dmi_release(dm_session *session)
@@ -144,6 +150,11 @@ dm_status dmi_enter(const dm_session *session, dmi_session **out)
     }
     *out = s;
     return status;
+}
+
+dm_session *dmi_session_first(void)
+{
+    return atomic_load(&all_sessions);
 }
 
 bool dmi_session_any(void)

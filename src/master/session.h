@@ -166,6 +166,7 @@ struct dm_session {
     atomic_uintptr_t owner; /* the thread that may call */
     atomic_int holds;       /* calls of any thread that use the session now: it is freed after them */
     dmi_session *given_up; /* its workers did not end and still use its memory */
+    atomic_bool interrupts; /* SIGINT cancels its commands */
     bool quiesced;         /* the program is ending; its workers do nothing more */
     int pid;               /* of the process that made it */
     dmi_error_handler on_error;
@@ -189,6 +190,8 @@ static inline bool dmi_owner_is(const dm_session *session)
 }
 DM_CHECKED dm_status dmi_owner_refuse(void);
 void dmi_owner_take(dm_session *session);
+/* In a signal handler: cancels the commands of all sessions that ask for it. */
+void dmi_cancel_interrupted(void);
 /* Workers of other hosts learn by a frame, which the session's thread sends while it waits. */
 void dmi_cancel_send(dmi_session *s);
 /* --- stuck.c: what workers are doing, in words */
@@ -212,6 +215,10 @@ bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w);
 /* By any thread: the session is there until dmi_release. Not for long, dm_finalize waits for it. */
 DM_CHECKED dm_status dmi_hold(dm_session *session, dmi_session **out);
 void dmi_release(dm_session *session);
+/* The same without a message, for signal handlers: false: the session has ended, or is another process's. */
+bool dmi_hold_now(dm_session *session, dmi_session **out);
+/* The first of all sessions ever made; the next ones by `next`. */
+dm_session *dmi_session_first(void);
 /* By its owner, who alone can end it. Also where a worker is stuck. */
 DM_CHECKED dm_status dmi_enter_stuck(const dm_session *session, dmi_session **out);
 /* Is this process a child by fork, and the session its parent's? */
@@ -360,7 +367,7 @@ bool dmi_stepped(dm_session *session, const dmi_call *call, const dm_array *arra
 DM_CHECKED dm_status dmi_stepped_submit(dm_session *session, dmi_call *call, const dm_array *arrays, void *const *user);
 /* --- signals.c: the options catch_signals and interrupt */
 DM_CHECKED dm_status dmi_signals_begin(const dmi_config *config, dm_session *session);
-void dmi_signals_end(const dmi_config *config, const dm_session *session);
+void dmi_signals_end(const dmi_config *config, dm_session *session);
 void dmi_signals_ignore(const dmi_config *config); /* in a rank that is a worker: rank 0 has them */
 /* --- explain.c */
 void dmi_explain_printf(dmi_session *s, const char *format, ...) DMI_PRINTF(2, 3);

@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { CAUGHT = 2, MOST_SESSIONS = 16 };
+enum { CAUGHT = 2 };
 static const int caught_signals[CAUGHT] = {SIGUSR1, SIGTERM};
 
 /* Signals are the process's. Under the lock, but for what handlers use. */
@@ -18,7 +18,6 @@ static struct {
     pthread_mutex_t lock;
     int catching, interrupting; /* sessions that ask for it */
     struct sigaction before[CAUGHT], before_interrupt;
-    _Atomic(dm_session *) session[MOST_SESSIONS]; /* whose commands SIGINT cancels */
     atomic_int first;                             /* the first signal caught */
     atomic_int interrupts;
     int end; /* an eventfd; the thread behind it ends the process */
@@ -41,12 +40,7 @@ static void interrupt(int number)
     if (atomic_fetch_add(&all.interrupts, 1) > 0) {
         (void)!write(all.end, &(uint64_t){1}, sizeof(uint64_t));
     }
-    for (int i = 0; i < MOST_SESSIONS; i++) {
-        dm_session *session = atomic_load(&all.session[i]);
-        if (session) {
-            (void)!dm_cancel(session);
-        }
-    }
+    dmi_cancel_interrupted();
     errno = error;
 }
 
@@ -98,17 +92,15 @@ static dm_status start_thread(void)
 static dm_status begin_interrupt(dm_session *session)
 {
     dm_status status = start_thread();
-    for (int i = 0; i < MOST_SESSIONS && status == DM_OK; i++) {
-        dm_session *none = NULL;
-        if (atomic_compare_exchange_strong(&all.session[i], &none, session)) {
-            break;
-        }
+    if (status != DM_OK) {
+        return status;
     }
-    if (status == DM_OK && all.interrupting++ == 0) {
+    atomic_store(&session->interrupts, true);
+    if (all.interrupting++ == 0) {
         atomic_store(&all.interrupts, 0);
         catch (SIGINT, interrupt, &all.before_interrupt);
     }
-    return status;
+    return DM_OK;
 }
 
 static void leave_caught(void)
@@ -128,9 +120,6 @@ static void begin_child(void)
         close(all.end);
     }
     all.end = -1;
-    for (int i = 0; i < MOST_SESSIONS; i++) {
-        atomic_store(&all.session[i], NULL);
-    }
     if (all.interrupting > 0) {
         sigaction(SIGINT, &all.before_interrupt, NULL);
     }
@@ -158,13 +147,11 @@ dm_status dmi_signals_begin(const dmi_config *config, dm_session *session)
     return status;
 }
 
-void dmi_signals_end(const dmi_config *config, const dm_session *session)
+void dmi_signals_end(const dmi_config *config, dm_session *session)
 {
     pthread_mutex_lock(&all.lock);
-    for (int i = 0; i < MOST_SESSIONS && config->interrupt; i++) {
-        if (atomic_load(&all.session[i]) == session) {
-            atomic_store(&all.session[i], NULL);
-        }
+    if (config->interrupt) {
+        atomic_store(&session->interrupts, false);
     }
     if (config->interrupt && --all.interrupting == 0) {
         sigaction(SIGINT, &all.before_interrupt, NULL);

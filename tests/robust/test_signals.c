@@ -89,6 +89,37 @@ static void interrupted_twice(void)
     }
 }
 
+/* Every session that has the option, however many there are; not one that has it not, nor one that has ended.
+ */
+static void test_many(void **state)
+{
+    (void)state;
+    enum { MANY = 21, WITHOUT = MANY - 1 };
+    dm_session *s[MANY];
+    dm_array a[MANY];
+    close_session(open_session(1, "log=error,interrupt=1"));
+    for (int i = 0; i < MANY; i++) {
+        s[i] = open_session(1, i == WITHOUT ? "log=error" : "log=error,interrupt=1");
+        OK(dm_vector(s[i], DM_F64, 8, &a[i]));
+        OK(dm_fill(s[i], a[i], 1));
+        OK(dm_sync(s[i]));
+    }
+    for (int i = 0; i < MANY; i++) {
+        for (int n = 0; n < (i == WITHOUT ? 1 : 20); n++) { /* none is done when the signal comes */
+            OK(dm_apply(s[i], "nap", 1, &a[i], (int[]){DM_READWRITE}, NULL, 0));
+        }
+    }
+    raise(SIGINT);
+    for (int i = 0; i < MANY; i++) {
+        dm_status status = dm_sync(s[i]);
+        if (status != (i == WITHOUT ? DM_OK : DM_ERR_CANCELLED)) {
+            fail_msg("session %d gave %s", i + 1, dm_status_name(status));
+        }
+        OK(dm_array_destroy(s[i], a[i]));
+        close_session(s[i]);
+    }
+}
+
 static void test_interrupt(void **state)
 {
     (void)state;
@@ -155,9 +186,9 @@ static void test_forked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_interrupt, deadline),
-                                       cmocka_unit_test_setup(test_forked, deadline),
-                                       cmocka_unit_test_setup(test_notes, deadline)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_interrupt, deadline), cmocka_unit_test_setup(test_forked, deadline),
+        cmocka_unit_test_setup(test_many, deadline), cmocka_unit_test_setup(test_notes, deadline)};
     OK(dm_register("nap", nap));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
