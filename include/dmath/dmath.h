@@ -140,22 +140,23 @@ typedef struct dm_config {
 
 /* Starts a session. Collective over all ranks of an MPI job.
  *
- * Without a launcher, or as `mpirun -n 1`: the workers are threads of this process, MPI is not initialised. Under
- * `mpirun -n P+1`: MPI is initialised here; rank 0 returns with P workers. On the other ranks the call does not return:
- * they serve until rank 0's dm_finalize and then end the process with status 0. Ranks may run this program or
- * `dmath-worker`.
+ * Without a launcher, or as `mpirun -n 1`: the workers are threads of this process, MPI is not initialised.
+ * Under `mpirun -n P+1`: MPI is initialised here; rank 0 returns with P workers. On the other ranks the call
+ * does not return: they serve until rank 0's dm_finalize and then end the process with status 0. Ranks may run
+ * this program or `dmath-worker`.
  *
- * config may be NULL: all defaults; it is read during the call. Blocks until all workers are there. The session ends
- * with dm_finalize.
+ * config may be NULL: all defaults; it is read during the call. Blocks until all workers are there. The session
+ * ends with dm_finalize.
  *
- * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG workers is
- * not 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions; DM_ERR_TRANSPORT no
- * transport between two workers passes its check, or the forced one does not; DM_ERR_STATE MPI was already initialised
- * by the program (use dm_init_comm), or the worker processes of this launch have left with an earlier session;
- * DM_ERR_TIMEOUT a rank did not come within meet_s (option, 120 s) of the return of MPI_Init on rank 0 (a rank that
- * exits with status 0 before dm_init leaves Open MPI 4.1 waiting in it); DM_ERR_NOMEM. What one rank alone finds wrong,
- * a setting of its own for instance, is returned on all, with the number of that rank. Cost: each pair of workers tries
- * its transport; with several GPUs, their links and products are measured. */
+ * Errors: DM_ERR_CONFIG an option is not understood, or an object of the option load not found; DM_ERR_ARG
+ * workers is not 0 to 65536; DM_ERR_VERSION ranks run different builds, or registered different functions;
+ * DM_ERR_TRANSPORT no transport between two workers passes its check, or the forced one does not; DM_ERR_STATE
+ * called inside a function given to dm_register, or MPI was already initialised by the program (use
+ * dm_init_comm), or the worker processes of this launch have left with an earlier session; DM_ERR_TIMEOUT a
+ * rank did not come within meet_s (option, 120 s) of the return of MPI_Init on rank 0 (a rank that exits with
+ * status 0 before dm_init leaves Open MPI 4.1 waiting in it); DM_ERR_NOMEM. What one rank alone finds wrong, a
+ * setting of its own for instance, is returned on all, with the number of that rank. Cost: each pair of workers
+ * tries its transport; with several GPUs, their links and products are measured. */
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
 /* Ends a session: frees arrays that are still alive and reports how many through *alive (NULL: a warning is logged

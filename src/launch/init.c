@@ -64,7 +64,11 @@ dm_status dm_init(const dm_config *config, dm_session **session)
     if (!session) {
         return dmi_fail(DM_ERR_ARG, "session is NULL");
     }
-    dm_status status = dmi_config_from(config, &loaded);
+    dm_status status = dmi_session_outside();
+    if (status != DM_OK) {
+        return status;
+    }
+    status = dmi_config_from(config, &loaded);
     dmi_error_handler on_error = dmi_error_handler_of(config);
     status = dmi_session_start(&loaded, status, &on_error, session);
     if (status == DM_OK) {

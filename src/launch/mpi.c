@@ -508,12 +508,16 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
     if (!session) {
         return dmi_fail(DM_ERR_ARG, "session is NULL");
     }
+    dm_status status = dmi_session_outside();
+    if (status != DM_OK) {
+        return status;
+    }
     MPI_Initialized(&flag);
     if (!flag || comm == MPI_COMM_NULL) {
         return dmi_fail(DM_ERR_ARG,
                         flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
     }
-    dm_status status = dmi_config_from(config, &loaded);
+    status = dmi_config_from(config, &loaded);
     dmi_error_handler on_error = dmi_error_handler_of(config);
     if (dmi_mpi_check(MPI_Comm_size(comm, &ranks), "comm: MPI_Comm_size") != DM_OK) {
         return DM_ERR_TRANSPORT;

@@ -39,13 +39,17 @@ bool dmi_session_forked(const dmi_session *s)
     return s->here ? !*s->here : s->pid != (int)getpid();
 }
 
+dm_status dmi_session_outside(void)
+{
+    return dmi_task_inside() ? dmi_fail(DM_ERR_STATE, "a function given to dm_register may not call dmath")
+                             : DM_OK;
+}
+
 /* May this thread ask for it at all? */
 static dm_status look(const dm_session *session)
 {
-    if (dmi_task_inside()) {
-        return dmi_fail(DM_ERR_STATE, "a function given to dm_register may not call dmath");
-    }
-    return session ? DM_OK : dmi_fail(DM_ERR_HANDLE, "session is NULL");
+    dm_status status = dmi_session_outside();
+    return status == DM_OK && !session ? dmi_fail(DM_ERR_HANDLE, "session is NULL") : status;
 }
 
 static dm_status refuse_ended(const dm_session *session)

@@ -212,6 +212,8 @@ void dmi_report(const dmi_session *s, char *text, size_t room);
 bool dmi_watchdog_bites(dmi_session *s, dmi_watch *w);
 
 /* --- session.c */
+/* DM_ERR_STATE inside a function given to dm_register. */
+DM_CHECKED dm_status dmi_session_outside(void);
 /* By any thread: the session is there until dmi_release. Not for long, dm_finalize waits for it. */
 DM_CHECKED dm_status dmi_hold(dm_session *session, dmi_session **out);
 void dmi_release(dm_session *session);

@@ -242,6 +242,34 @@ static void test_beside_finalize(void **state)
     close_session(b.session);
 }
 
+/* A function that starts a session of its own. */
+static dm_status started;
+static char said[256];
+static int start_one(const dm_task *task)
+{
+    dm_session *own = NULL;
+    dm_config config = DM_CONFIG_INIT;
+    config.workers = 1;
+    if (task->worker == 1) {
+        started = dm_init(&config, &own);
+        snprintf(said, sizeof said, "%s", dm_error_message());
+    }
+    return own != NULL;
+}
+
+static void test_init_inside(void **state)
+{
+    (void)state;
+    dm_session *s = open_session(2, "log=error");
+    dm_array a = make_matrix(s, N, NULL, 1);
+    OK(dm_apply(s, "start one", 1, &a, (int[]){DM_READ}, NULL, 0));
+    OK(dm_sync(s));
+    assert_int_equal(started, DM_ERR_STATE);
+    assert_string_equal(said, "init: a function given to dm_register may not call dmath");
+    OK(dm_array_destroy(s, a));
+    close_session(s);
+}
+
 static void test_numbers(void **state)
 {
     (void)state;
@@ -277,8 +305,10 @@ int main(void)
         cmocka_unit_test_setup(test_take, deadline),
         cmocka_unit_test_setup(test_take_from_a_wait, deadline),
         cmocka_unit_test_setup(test_beside_finalize, deadline),
+        cmocka_unit_test_setup(test_init_inside, deadline),
         cmocka_unit_test_setup(test_numbers, deadline),
     };
     OK(dm_register("until asked", until_asked));
+    OK(dm_register("start one", start_one));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
