@@ -207,7 +207,7 @@ void nn_net_free(nn_net *net)
         if (l->type && l->type->drop) {
             l->type->drop(l);
         }
-        for (int k = 0; k < NN_COUNT(l->scratch); k++) {
+        for (int k = 0; k < NN_COUNT(l->scratch) && !l->lent; k++) { /* of others below, with lent blobs */
             destroy(net, l->scratch[k]);
         }
         free(l->bottom);

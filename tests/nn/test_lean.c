@@ -165,6 +165,50 @@ static void test_same_bits(void **state)
     }
 }
 
+/* Steps call by call leave what they lent to the end of the net, which ends each array once. */
+static void no_array_gone(void *context, const char *line)
+{
+    int *lines = context;
+    ++*lines;
+    if (strstr(line, "was gone")) {
+        fail_msg("%s", line);
+    }
+}
+
+static void test_call_by_call(void **state)
+{
+    static const char embed[] =
+        "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' top: 'chosen' dummy_data_param { shape { "
+        "dim: 8 } shape { dim: 8 } shape { dim: 8 } data_filler { value: 3 } data_filler { value: 1 } "
+        "data_filler { value: 2 } } }\n" SIMPLE(
+            "e", "Embed", "data", "e",
+            "embed_param { input_dim: 5 num_output: 6 weight_filler { type: "
+            "'xavier' } }") IP("a", "e", "5") JOIN("BatchReindex", "r", "['a', 'chosen']", "")
+            SIMPLE("t", "TanH", "r", "t", "") JOIN("SoftmaxWithLoss", "loss", "['t', 'label']", "");
+    static const char *const settings[] = {"iter_size: 2", "clip_gradients: 1", "debug_info: true", ""},
+                             *const of[] = {embed, rows, images};
+    (void)state;
+    for (int i = 0; i < COUNT(of) * COUNT(settings); i++) {
+        dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+        dm_solver *s = NULL;
+        char text[256];
+        int lines = 0;
+        snprintf(text, sizeof text,
+                 "net: 'net.prototxt' base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 display: 1 "
+                 "snapshot_after_train: false %s\n",
+                 settings[i % COUNT(settings)]);
+        write_file("net.prototxt", of[i / COUNT(settings)]);
+        write_file("solver.prototxt", text);
+        options.lean = true;
+        options.log = no_array_gone;
+        options.log_context = &lines;
+        CHECK(dm_solver_open(session, "solver.prototxt", &options, &s));
+        CHECK(dm_solver_run(s, NULL, NULL));
+        CHECK(dm_solver_close(s));
+        assert_true(lines > 2);
+    }
+}
+
 /* What the workers hold at most, in a session of its own; *said: what is printed before. */
 static int64_t peak_of(int i, bool lean, double *said)
 {
@@ -218,7 +262,7 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_call_by_call)};
     int failed = run_on_workers(tests);
     for (worker_count = 1; worker_count <= (getenv("DMATH_DEVICE") ? 1 : 5); worker_count += 2) {
         const struct CMUnitTest memory[] = {cmocka_unit_test(test_memory)};
