@@ -66,6 +66,25 @@ dm_status nn_net_upgrade_inputs(nn_message *net)
     return status;
 }
 
+/* Files name parameters by their layer. */
+static dm_status refuse_twin(const nn_net *net, const nn_layer *l)
+{
+    for (const nn_layer *other = net->layers; l->params > 0 && other < l; other++) {
+        bool same = other->params == l->params; /* both share all */
+        for (int i = 0; same && i < l->params; i++) {
+            same = other->param[i] == l->param[i];
+        }
+        if (other->params > 0 && !same && strcmp(other->name, l->name) == 0) {
+            return nn_layer_fail(
+                l, "name", DM_ERR_FORMAT,
+                "has the name of the layer in line %d; both have parameters, which files could "
+                "not tell apart",
+                nn_line(other->message, "name"));
+        }
+    }
+    return DM_OK;
+}
+
 static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
 {
     const char *type = nn_string(message, "LayerParameter", "type");
@@ -89,6 +108,7 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
         status = l->type->setup(l);
     }
     status = status == DM_OK ? nn_filter_follow(l) : status;
+    status = status == DM_OK ? refuse_twin(net, l) : status;
     int64_t specs = nn_count(message, "param");
     if (status == DM_OK && specs > l->params) {
         status = nn_layer_fail(l, "param", DM_ERR_FORMAT, "has %lld param fields, but %d parameters",

@@ -138,6 +138,9 @@ static const struct {
                "inner_product_param { num_output: 2 } }\n" LAYER(
                    "InnerProduct", "'x'", "param { name: 'w' } inner_product_param { num_output: 5 }"),
      "but needs another shape"},
+    {X("4, 3") "\n" IP("f", "x", "2") "layer { name: 'f' type: 'PReLU' bottom: 'f' top: 'f' }\n",
+     "net.prototxt:4: layer 'f' has the name of the layer in line 3; both have parameters, which files could "
+     "not tell apart"},
 #ifdef NN_HAVE_HDF5
     {SOURCE("HDF5Data", "hdf5_data_param { source: '/no/such' batch_size: 1 }"), "/no/such"},
     {XY("4, 3", "4") "layer { name: 'l' type: 'HDF5Output' bottom: ['x', 'y'] }", "needs a file_name"},
