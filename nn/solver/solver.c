@@ -295,13 +295,13 @@ static dm_status one_iteration(dm_solver *s)
     if (status == DM_OK && s->program.id) {
         status = nn_step_run(s);
         status = status == DM_OK ? nn_test_beside(s) : status;
-        status = status == DM_OK && wanted ? nn_loss(s->net, &total) : status;
+        status = status == DM_OK && wanted ? nn_solver_loss(s, &total) : status;
     }
     s->net->debug = s->debug && s->display && s->iter % s->display == 0;
     for (int64_t i = 0; status == DM_OK && !s->program.id && i < s->iter_size; i++) {
         status = nn_forward(s->net);
         status = status == DM_OK ? nn_backward(s->net, i > 0) : status;
-        status = status == DM_OK && wanted ? nn_loss(s->net, &loss) : status;
+        status = status == DM_OK && wanted ? nn_solver_loss(s, &loss) : status;
         total += loss;
     }
     s->losses[s->iter % s->average_loss] = total / (double)s->iter_size;
@@ -359,7 +359,7 @@ static dm_status finish(dm_solver *s)
     if (s->display && s->iter % s->display == 0) {
         double loss = 0;
         status = nn_step_forward(s);
-        status = status == DM_OK ? nn_loss(s->net, &loss) : status;
+        status = status == DM_OK ? nn_solver_loss(s, &loss) : status;
         s->losses[s->iter % s->average_loss] = loss;
         if (status == DM_OK) {
             nn_solver_log(s, "Iteration %lld, loss = %g", (long long)s->iter, smoothed(s));

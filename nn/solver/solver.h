@@ -73,6 +73,7 @@ struct dm_solver {
     int64_t step;  /* of the policies step and multistep */
     double base_lr, gamma, power, momentum, weight_decay, clip;
     bool l1, test_at_start, test_loss;
+    bool nan_said;  /* that the loss is no number */
     double *losses; /* of the last average_loss iterations */
     double display_time;
     int64_t display_iter;
@@ -112,6 +113,8 @@ dm_status nn_test_begin(dm_solver *solver);               /* the one before ends
 dm_status nn_test_beside(dm_solver *solver);
 dm_status nn_test_finish(dm_solver *solver); /* waits */
 void nn_test_free(dm_solver *solver, nn_test *test);
+/* --- nan.c: the loss of the training net; says once where it turned NaN, and why it may have. */
+dm_status nn_solver_loss(dm_solver *solver, double *loss);
 /* --- snapshot.c */
 dm_status nn_solver_snapshot(dm_solver *solver);
 dm_status nn_solver_restore(dm_solver *solver, const char *path);

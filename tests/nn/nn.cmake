@@ -98,6 +98,9 @@ if(TARGET dmath_tool AND DMATH_PYTHON)
   add_test(NAME nn_files COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/files.py $<TARGET_FILE:dmath_tool>)
   set_tests_properties(nn_files PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
   dmath_test_folder(nn_files)
+  add_test(NAME nn_messages COMMAND ${DMATH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/nn/messages.py $<TARGET_FILE:dmath_tool>)
+  set_tests_properties(nn_messages PROPERTIES TIMEOUT 600 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}")
+  dmath_test_folder(nn_messages)
 endif()
 
 # Decoded images that stay for later rounds.

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""What the commands for nets say and do where something is not as it should be.
+
+  messages.py TOOL
+
+Works in the current folder.
+"""
+import pathlib
+import subprocess
+import sys
+
+TOOL = sys.argv[1]
+DATA = """layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { dim: [8, 6] } shape { dim: 8 }
+  data_filler { type: 'gaussian' std: 1 } data_filler { value: %s } } }
+"""
+FC = "layer { name: 'f' type: 'InnerProduct' bottom: 'data' top: 'f' inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } }\n"
+LOSS = "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'f' bottom: 'label' top: 'l' %s }\n"
+SOLVER = "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' display: 1 max_iter: 3 snapshot_after_train: false %s\n"
+
+
+def write(path, text):
+    pathlib.Path(path).write_text(text)
+
+
+def run(*words, rc=0):
+    """What a command prints, both streams."""
+    r = subprocess.run([TOOL, *words], capture_output=True, text=True)
+    assert r.returncode == rc, (words, r.returncode, r.stdout, r.stderr)
+    return r.stdout + r.stderr
+
+
+def train(net, solver="", *more, rc=0):
+    write("net.prototxt", net)
+    write("solver.prototxt", SOLVER % solver)
+    return run("train", "--solver", "solver.prototxt", "-w", "2", *more, rc=rc)
+
+
+def nan():
+    """Said once, with the label that has no class; ignored labels have none either."""
+    for solver in ("", "iter_size: 2", "average_loss: 2"):
+        out = train(DATA % 7 + FC + LOSS % "", solver)
+        assert out.count("loss is nan") == 1, out
+        assert "layer 'l': loss is nan at iteration 0: element 0 of 'label' is 7, and a label outside 0..2 has no class\n" in out, out
+        assert "Optimization Done." in out
+    out = train(DATA % 3 + FC + "layer { name: 'l' type: 'HingeLoss' bottom: 'f' bottom: 'label' top: 'l' }\n")
+    assert "layer 'l': loss is nan at iteration 0: element 0 of 'label' is 3, " in out, out
+    for value, more in ((2, ""), (7, "loss_param { ignore_label: 7 }")):
+        assert "nan" not in train(DATA % value + FC + LOSS % more)
+    # a base_lr that is far too high
+    write("net.prototxt", DATA % 1 + FC + LOSS % "")
+    write("solver.prototxt", (SOLVER % "").replace("base_lr: 0.1", "base_lr: 1e30 weight_decay: 1").replace("max_iter: 3", "max_iter: 9"))
+    out = run("train", "--solver", "solver.prototxt", "-w", "1")
+    assert "the labels of this batch are in 0..2; a label outside in a batch before, or too high a base_lr, is the usual cause" in out, out
+    assert out.count("loss is nan") == 1, out
+
+
+nan()
+print("the commands say what is wrong")
