@@ -246,8 +246,8 @@ DM_API DM_CHECKED dm_status dm_net_output(dm_net *net, int i, const char **name,
  * blocks. Errors: DM_ERR_ARG (there is no such blob), DM_ERR_STATE (elements of a blob of a lean solver). */
 DM_API DM_CHECKED dm_status dm_net_shape(const dm_net *net, const char *blob, int *ndim, int64_t shape[DM_MAX_DIMS]);
 DM_API DM_CHECKED dm_status dm_net_read(dm_net *net, const char *blob, float *elements);
-/* Writes a blob that an Input layer makes, from elements in Caffe's order. Blocks until they have left. Errors:
- * DM_ERR_ARG. */
+/* Writes a blob that an Input layer makes, from elements in Caffe's order; they are 0 before. Blocks until they
+ * have left. Errors: DM_ERR_ARG. */
 DM_API DM_CHECKED dm_status dm_net_write(dm_net *net, const char *blob, const float *elements);
 /* The elements of parameter `number` of a layer as files have them: K x C x R x S. shape as of dm_net_shape; elements
  * may be NULL. Blocks where they are not. Errors: DM_ERR_ARG. */

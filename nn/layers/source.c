@@ -72,7 +72,7 @@ dm_status nn_dummy_forward(nn_layer *l)
     return fill_dummies(l, false);
 }
 
-/* --- Input: the program writes the arrays of its tops. */
+/* --- Input: the program writes the arrays of its tops, which are 0 before. */
 dm_status nn_input_setup(nn_layer *l)
 {
     int64_t shapes = nn_count(l->own, "shape");
@@ -95,6 +95,20 @@ dm_status nn_input_setup(nn_layer *l)
         status = nn_top_shape(l, i, (int)ndim, shape);
     }
     return status;
+}
+
+static dm_status zero_tops(nn_layer *l)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < l->tops; i++) {
+        status = dm_fill(l->net->session, l->top[i]->data, 0);
+    }
+    return status;
+}
+
+dm_status nn_input_prepare(nn_layer *l)
+{
+    return zero_tops(l);
 }
 
 dm_status nn_input_forward(nn_layer *l)
@@ -121,6 +135,11 @@ dm_status nn_memory_setup(nn_layer *l)
     }
     dm_status status = nn_top_shape(l, 0, 4, shape);
     return status == DM_OK ? nn_top_shape(l, 1, 1, shape) : status;
+}
+
+dm_status nn_memory_prepare(nn_layer *l)
+{
+    return zero_tops(l);
 }
 
 dm_status nn_memory_forward(nn_layer *l)

@@ -63,6 +63,15 @@ dm_status nn_solver_rule(dm_solver *s)
     return DM_OK;
 }
 
+static bool has_loss(const nn_net *net)
+{
+    bool any = false;
+    for (int i = 0; i < net->blob_count; i++) {
+        any = any || net->blobs[i]->loss_weight != 0;
+    }
+    return any;
+}
+
 dm_status nn_solver_histories(dm_solver *s)
 {
     nn_net *n = s->net;
@@ -70,6 +79,10 @@ dm_status nn_solver_histories(dm_solver *s)
     int64_t single = 1;
     if (n->param_count == 0) {
         return nn_fail_at(s->m, s->m->line, DM_ERR_FORMAT, "the net has no parameters to train");
+    }
+    if (!has_loss(n)) {
+        return nn_fail_at(n->document->root, 0, DM_ERR_FORMAT,
+                          "the net has no loss to train by: no layer makes one, and none has a loss_weight");
     }
     s->flat_history_count = s->rule->histories * n->flat_count;
     s->history = calloc((size_t)s->history_count, sizeof *s->history);

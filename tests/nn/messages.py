@@ -9,6 +9,8 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
+
 TOOL = sys.argv[1]
 DATA = """layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { dim: [8, 6] } shape { dim: 8 }
   data_filler { type: 'gaussian' std: 1 } data_filler { value: %s } } }
@@ -54,5 +56,18 @@ def nan():
     assert out.count("loss is nan") == 1, out
 
 
+def zeros():
+    """What nobody has written."""
+    for source in ("type: 'Input' input_param { shape { dim: [4, 6] } shape { dim: 4 } }",
+                   "type: 'MemoryData' memory_data_param { batch_size: 4 channels: 2 height: 3 width: 1 }"):
+        net = "layer { name: 'i' top: 'data' top: 'label' %s }\n" % source
+        out = train(net + FC + LOSS % "", "", "-O", "pool_debug=1")
+        assert "loss = 1.09861\n" in out.split("Iteration 1", 1)[0], out  # of equal scores, log 3
+        write("net.prototxt", net + "layer { name: 's' type: 'Silence' bottom: 'label' }\n")
+        run("extract", "--model", "net.prototxt", "-w", "2", "--blob", "data", "--iterations", "2", "--out", "zero_", "-O", "pool_debug=1")
+        assert not np.load("zero_data.npy").any()
+
+
 nan()
+zeros()
 print("the commands say what is wrong")

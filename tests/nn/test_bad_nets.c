@@ -204,6 +204,8 @@ static const struct {
      "only one of type and solver_type"},
     {SETTINGS("net: 'net.prototxt' lr_policy: 'fixed' type: 'Newton'"), "there is no solver 'Newton'"},
     {SETTINGS("net: 'none.prototxt' lr_policy: 'fixed'"), "the net has no parameters to train"},
+    {SETTINGS("net: 'free.prototxt' lr_policy: 'fixed'"), "free.prototxt: the net has no loss to train by"},
+    {SETTINGS("net: 'still.prototxt' lr_policy: 'fixed'"), "still.prototxt: the net has no loss to train by"},
 };
 
 static const char *const good = XY("4, 3", "4")
@@ -214,6 +216,9 @@ static void test_solvers(void **state)
     (void)state;
     write_file("net.prototxt", good);
     write_file("none.prototxt", XY("4, 3", "4") LAYER("SoftmaxWithLoss", "'x', 'y'", ""));
+    write_file("free.prototxt", XY("4, 3", "4") IP("ip", "x", "3"));
+    write_file("still.prototxt",
+               XY("4, 3", "4") IP("ip", "x", "3") LAYER("SoftmaxWithLoss", "'ip', 'y'", "loss_weight: 0"));
     for (int i = 0; i < COUNT(solvers); i++) {
         dm_solver *solver = NULL;
         write_file("solver.prototxt", solvers[i].text);

@@ -55,6 +55,13 @@ static void check_layers(const char *text, dm_dtype wire, int weights)
     random_state = 7;
     write_random(net, "data", false, 0);
     write_random(net, "label", true, 3);
+    if (text == sequences) { /* none begins */
+        float ones[12];
+        for (int i = 0; i < COUNT(ones); i++) {
+            ones[i] = 1;
+        }
+        CHECK(dm_net_write(net, "cont", ones));
+    }
     CHECK(dm_net_forward(net, NULL));
     CHECK(dm_net_backward(net));
     for (int i = 0; i < dm_net_layers(net); i++) {
