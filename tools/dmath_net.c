@@ -104,8 +104,18 @@ dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to)
     return status;
 }
 
-/* A line, or an object: of one batch, or of them all. */
-static void put_output(const net_options *o, int64_t batch, const char *name, double value, double weight)
+/* An output of the net: its elements of one batch, and their sums over all. */
+typedef struct net_output {
+    const char *name;
+    double weight;
+    int64_t count;
+    float *now;
+    double *sums;
+} net_output;
+
+/* A line, or an object, of each element: of one batch, or of them all. */
+static void put_output(const net_options *o, int64_t batch, const net_output *out, int64_t element,
+                       double value)
 {
     tool_table t = {.json = true, .command = "test"};
     if (o->common.json) {
@@ -114,51 +124,86 @@ static void put_output(const net_options *o, int64_t batch, const char *name, do
         if (batch >= 0) {
             tool_row_int(&t, "batch", 0, batch);
         }
-        tool_row_text(&t, "output", 0, name);
+        tool_row_text(&t, "output", 0, out->name);
+        tool_row_int(&t, "element", 0, element);
         tool_row_real(&t, "value", 0, 6, value);
-        tool_row_real(&t, "weight", 0, 6, weight);
+        tool_row_real(&t, "weight", 0, 6, out->weight);
         tool_row_end(&t);
     } else if (batch >= 0) {
-        printf("Batch %lld, %s = %g\n", (long long)batch, name, value);
-    } else if (weight != 0) {
-        printf("%s = %g (* %g = %g loss)\n", name, value, weight, weight * value);
+        printf("Batch %lld, %s = %g\n", (long long)batch, out->name, value);
+    } else if (out->weight != 0) {
+        printf("%s = %g (* %g = %g loss)\n", out->name, value, out->weight, out->weight * value);
     } else {
-        printf("%s = %g\n", name, value);
+        printf("%s = %g\n", out->name, value);
     }
+}
+
+static dm_status open_output(dm_net *net, int k, net_output *out)
+{
+    int ndim = 0;
+    int64_t shape[DM_MAX_DIMS];
+    dm_status status = dm_net_output(net, k, &out->name, &out->weight, NULL);
+    status = status == DM_OK ? dm_net_shape(net, out->name, &ndim, shape) : status;
+    out->count = 1;
+    for (int d = 0; status == DM_OK && d < ndim; d++) {
+        out->count *= shape[d];
+    }
+    if (status == DM_OK) {
+        out->now = calloc((size_t)out->count, sizeof *out->now);
+        out->sums = calloc((size_t)out->count, sizeof *out->sums);
+    }
+    return status != DM_OK || (out->now && out->sums)
+               ? status
+               : dm_error_no_memory("the elements of an output",
+                                    (size_t)out->count * (sizeof *out->now + sizeof *out->sums));
+}
+
+static dm_status test_batches(dm_net *net, const net_options *o, net_output *outputs, int count)
+{
+    double total = 0, loss = 0;
+    dm_status status = DM_OK;
+    for (int k = 0; status == DM_OK && k < count; k++) {
+        status = open_output(net, k, &outputs[k]);
+    }
+    for (int64_t i = 0; status == DM_OK && i < o->iterations; i++) {
+        status = dm_net_forward(net, &loss);
+        total += loss;
+        for (int k = 0; status == DM_OK && k < count; k++) {
+            net_output *out = &outputs[k];
+            status = dm_net_read(net, out->name, out->now);
+            for (int64_t e = 0; status == DM_OK && e < out->count; e++) {
+                out->sums[e] += (double)out->now[e];
+                put_output(o, i, out, e, (double)out->now[e]);
+            }
+        }
+    }
+    if (status == DM_OK && o->common.json) {
+        put_output(o, -1, &(net_output){.name = "loss of the net", .weight = 1}, 0,
+                   total / (double)o->iterations);
+    } else if (status == DM_OK) {
+        printf("Loss: %g\n", total / (double)o->iterations);
+    }
+    for (int k = 0; status == DM_OK && k < count; k++) {
+        for (int64_t e = 0; e < outputs[k].count; e++) {
+            put_output(o, -1, &outputs[k], e, outputs[k].sums[e] / (double)o->iterations);
+        }
+    }
+    return status;
 }
 
 /* The means of the outputs over some batches. */
 static dm_status test_net(dm_net *net, const net_options *o)
 {
-    double total = 0, loss = 0, sums[TOOL_LIST] = {0};
-    int outputs = (int)DMI_MIN(dm_net_outputs(net), TOOL_LIST);
-    dm_status status = DM_OK;
-    for (int64_t i = 0; status == DM_OK && i < o->iterations; i++) {
-        status = dm_net_forward(net, &loss);
-        total += loss;
-        for (int k = 0; status == DM_OK && k < outputs; k++) {
-            const char *name = NULL;
-            double value = 0, weight = 0;
-            status = dm_net_output(net, k, &name, &weight, &value);
-            sums[k] += value;
-            if (status == DM_OK) {
-                put_output(o, i, name, value, weight);
-            }
-        }
+    const int count = dm_net_outputs(net);
+    net_output *outputs = calloc((size_t)count + 1, sizeof *outputs);
+    dm_status status = outputs
+                           ? test_batches(net, o, outputs, count)
+                           : dm_error_no_memory("the outputs of a net", ((size_t)count + 1) * sizeof *outputs);
+    for (int k = 0; outputs && k < count; k++) {
+        free(outputs[k].now);
+        free(outputs[k].sums);
     }
-    if (status == DM_OK && o->common.json) {
-        put_output(o, -1, "loss of the net", total / (double)o->iterations, 1);
-    } else if (status == DM_OK) {
-        printf("Loss: %g\n", total / (double)o->iterations);
-    }
-    for (int k = 0; status == DM_OK && k < outputs; k++) {
-        const char *name = NULL;
-        double weight = 0, mean = sums[k] / (double)o->iterations;
-        status = dm_net_output(net, k, &name, &weight, NULL);
-        if (status == DM_OK) {
-            put_output(o, -1, name, mean, weight);
-        }
-    }
+    free(outputs);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 Works in the current folder.
 """
+import json
 import pathlib
 import subprocess
 import sys
@@ -68,6 +69,26 @@ def zeros():
         assert not np.load("zero_data.npy").any()
 
 
+def elements():
+    """`dmath test` of outputs with several elements: all of them, in Caffe's order, and their means."""
+    write("net.prototxt", DATA % 1 + FC + LOSS % "" + "layer { name: 'a' type: 'Accuracy' bottom: 'f' bottom: 'label' top: 'acc' top: 'each' }\n")
+    lines = run("test", "--model", "net.prototxt", "-w", "2", "--iterations", "2").splitlines()
+    rows = [json.loads(s) for s in run("test", "--model", "net.prototxt", "-w", "2", "--iterations", "2", "--json").splitlines()]
+    batches = [[float(s.split("= ")[1]) for s in lines if s.startswith(f"Batch {i}, each = ")] for i in (0, 1)]
+    means = [float(s.split("= ")[1]) for s in lines if s.startswith("each = ")]
+    right = [float(s.split("= ")[1]) for s in lines if s.startswith("Batch ") and ", acc = " in s]
+    assert [len(b) for b in batches] == [3, 3] and np.allclose(np.mean(batches, 0), means), lines
+    assert [b[1] for b in batches] == right and means[0] == means[2] == 0, lines
+    assert [r["value"] for r in rows if r["kind"] == "mean" and r["output"] == "each"] == means
+    assert [r["element"] for r in rows if r["kind"] == "mean" and r["output"] == "each"] == [0, 1, 2]
+    # images, whose arrays have the channels last: in the order in which `dmath extract` writes them
+    write("net.prototxt", "layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [2, 3, 4, 5] } data_filler { type: 'uniform' } } }\n")
+    said = [float(s.split("= ")[1]) for s in run("test", "--model", "net.prototxt", "-w", "1", "-n", "1").splitlines() if s.startswith("x = ")]
+    run("extract", "--model", "net.prototxt", "-w", "1", "--blob", "x", "--out", "image_")
+    assert np.allclose(said, np.load("image_x.npy").ravel(), rtol=1e-5), said
+
+
 nan()
 zeros()
+elements()
 print("the commands say what is wrong")
