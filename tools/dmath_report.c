@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WIDTH = 720, HEIGHT = 240, LEFT = 70, BOTTOM = 30, TOP = 10, RIGHT = 10 };
 
@@ -504,6 +505,20 @@ static dm_status write_all(FILE *to, dm_session *s, dm_solver *solver, const too
     status = status == DM_OK ? put_times(to, net) : status;
     fputs("</html>\n", to);
     return status;
+}
+
+dm_status tool_report_try(const char *path)
+{
+    const bool there = access(path, F_OK) == 0;
+    FILE *to = fopen(path, "ae");
+    if (!to) {
+        return dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
+    }
+    fclose(to);
+    if (!there) {
+        unlink(path);
+    }
+    return DM_OK;
 }
 
 dm_status tool_report_write(const char *path, dm_session *s, dm_solver *solver, const tool_train_log *log)

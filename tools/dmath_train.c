@@ -356,10 +356,13 @@ int tool_train(int argc, char **argv)
         fprintf(lines, "Training on %d workers\n", dm_workers(s));
     }
     status = tool_train_log_open(&log, o.log, o.common.json, o.report != NULL);
-    if (status == DM_OK) {
+    dm_status report =
+        o.report && status == DM_OK ? tool_report_try(o.report) : DM_OK; /* better now than later */
+    if (status == DM_OK && report == DM_OK) {
         status = run(s, &o, &log);
     } else {
-        tool_complain(status);
+        tool_complain(status != DM_OK ? status : report);
+        status = status != DM_OK ? status : tool_train_log_close(&log, report);
     }
     int ended = tool_close(s, DM_OK);
     return status == DM_OK ? ended : TOOL_FAILED;

@@ -31,7 +31,9 @@ dm_status tool_train_log_close(tool_train_log *log, dm_status status);
 void tool_train_line(void *context, const char *line);
 void tool_train_event(void *context, const dm_train_event *event);
 
-/* --- dmath_report.c: one HTML file. Runs some passes through the nets. */
+/* --- dmath_report.c: one HTML file. Can it be written? Leaves what is there. */
+dm_status tool_report_try(const char *path);
+/* Runs some passes through the nets. */
 dm_status tool_report_write(const char *path, dm_session *session, dm_solver *solver,
                             const tool_train_log *log);
 

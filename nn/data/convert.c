@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *r)
 {
@@ -145,10 +146,15 @@ static dm_status list_folder(const char *folder, FILE *to)
     return status;
 }
 
+static void list_path(const char *database, char *path, size_t room)
+{
+    snprintf(path, room, "%s.list", database);
+}
+
 /* A list of a folder's images beside the database: it says which label each class has. */
 static dm_status make_list(const dm_data_options *o, char *path, size_t room)
 {
-    snprintf(path, room, "%s.list", o->database);
+    list_path(o->database, path, room);
     FILE *f = fopen(path, "w");
     dm_status status =
         f ? list_folder(o->inputs[0], f) : dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
@@ -287,6 +293,54 @@ static dm_status close_late(nn_sink *sink, dm_status status)
     return nn_sink_close(s->real, status);
 }
 
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+/* A file, or the files of a folder and then that. */
+static void remove_made(const char *path)
+{
+    char file[4096];
+    DIR *d = opendir(path);
+    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) {
+            unlink(file);
+        }
+    }
+    if (d) {
+        closedir(d);
+        rmdir(path);
+    } else {
+        unlink(path);
+    }
+}
+
+/* Of what was not there before, an error leaves nothing: half a database looks like a whole one. */
+static dm_status convert(const dm_data_options *o,
+                         dm_status (*how)(const dm_data_options *, nn_sink *, int64_t *), int64_t *count)
+{
+    static const nn_sink_type type = {put_late, close_late};
+    char list[4096], *path = strdup(o->database);
+    late_sink late = {{&type, path}, NULL, o->leveldb != 0};
+    if (!path) {
+        return dm_error_no_memory("a path", strlen(o->database) + 1);
+    }
+    list_path(path, list, sizeof list);
+    const bool had = is_there(path), had_list = is_there(list);
+    dm_status status = nn_sink_close(&late.sink, how(o, &late.sink, count));
+    if (status != DM_OK && !had) {
+        remove_made(path);
+    }
+    if (status != DM_OK && !had_list) {
+        unlink(list);
+    }
+    free(path);
+    return status;
+}
+
 dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
 {
     dm_data_options known = DM_DATA_OPTIONS_INIT;
@@ -310,7 +364,6 @@ dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
                             o->database);
     }
     for (int i = 0; i < NN_COUNT(all); i++) {
-        static const nn_sink_type type = {put_late, close_late};
         int64_t n = 0;
         if (strcmp(o->from, all[i].name) != 0) {
             continue;
@@ -319,11 +372,7 @@ dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
             return dm_error_set(DM_ERR_ARG, "dm_data_convert: %s needs %d input%s, not %d", o->from,
                                 all[i].least, all[i].least > 1 ? "s" : "", o->input_count);
         }
-        char *path = strdup(o->database);
-        late_sink late = {{&type, path}, NULL, o->leveldb != 0};
-        dm_status status = path ? nn_sink_close(&late.sink, all[i].convert(o, &late.sink, &n))
-                                : dm_error_no_memory("a path", strlen(o->database) + 1);
-        free(path);
+        dm_status status = convert(o, all[i].convert, &n);
         *count = status == DM_OK ? n : *count;
         return status;
     }

@@ -192,7 +192,8 @@ def check_databases():
 
 def check_folder(images):
     """A folder for each class; and lists, brought to one size."""
-    for path in ("classes", "classes_lmdb", "gray_lmdb"):
+    for path in ("classes", "classes_lmdb", "gray_lmdb", *pathlib.Path().glob("probe_*")):
+        pathlib.Path(path).is_file() and pathlib.Path(path).unlink()
         shutil.rmtree(path, ignore_errors=True)
     for k, (name, _) in enumerate(images):
         folder = pathlib.Path("classes") / f"class{k % 3}"
@@ -206,6 +207,14 @@ def check_folder(images):
         p = np.repeat(p, 3, 0) if len(p) == 1 else p
         expected = resize(p.transpose(1, 2, 0), 5, 6).transpose(2, 0, 1)
         assert y[i] == label and abs(x[i] - expected).max() <= 0.51 + ("jpg" in name), (name, abs(x[i] - expected).max())
+    # an error leaves nothing, and what was there before as it was
+    pathlib.Path("classes/class2/zz.jpg").write_text("no image")
+    for database, more in (("left", ()), ("left", ("--leveldb",)), ("left.h5", ())):
+        if have("a kind of database", "data", "convert", "--from=lmdb", *more, "classes_lmdb", f"probe_{len(more)}_{database}"):
+            run("data", "convert", "--from=images", "--resize=5x6", *more, "classes", database, fails="zz.jpg: is")
+            assert not list(pathlib.Path().glob("left*")), list(pathlib.Path().glob("left*"))
+    run("data", "convert", "--from=images", "--resize=5x6", "classes", "classes_lmdb", fails="there already|zz.jpg")
+    assert run("data", "show", "classes_lmdb") and pathlib.Path("classes_lmdb.list").exists()
     print("a folder of classes becomes a database")
 
 

@@ -88,7 +88,17 @@ def elements():
     assert np.allclose(said, np.load("image_x.npy").ravel(), rtol=1e-5), said
 
 
+def report():
+    """Where it cannot be written, nothing is trained."""
+    out = train(DATA % 1 + FC + LOSS % "", "", "--report", "no/such/x.html", "--log", "report.jsonl", rc=1)
+    assert "no/such/x.html: cannot be written" in out and "Iteration" not in out, out
+    write("kept.html", "before")
+    assert "has no field" in train(DATA % 1 + FC.replace("bottom", "botom") + LOSS % "", "", "--report", "kept.html", rc=1)
+    assert pathlib.Path("kept.html").read_text() == "before"
+
+
 nan()
 zeros()
+report()
 elements()
 print("the commands say what is wrong")
