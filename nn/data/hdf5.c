@@ -160,6 +160,52 @@ bool nn_hdf5_has(nn_hdf5 *f, const char *name)
     return there;
 }
 
+typedef struct names {
+    char *text;
+    size_t length;
+} names;
+
+static herr_t add_array(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    names *n = context;
+    const size_t more = strlen(name) + 1;
+    (void)info;
+    const hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    const bool array = object >= 0 && H5Iget_type(object) == H5I_DATASET;
+    if (object >= 0) {
+        H5Oclose(object);
+    }
+    char *text = array ? realloc(n->text, n->length + more + 1) : n->text;
+    if (!text) {
+        return -1;
+    }
+    n->text = text;
+    if (array) {
+        memcpy(text + n->length, name, more);
+        n->length += more;
+        text[n->length] = 0;
+    }
+    return 0;
+}
+
+dm_status nn_hdf5_arrays(nn_hdf5 *f, const char *group, char **out)
+{
+    names n = {calloc(1, 1), 0};
+    if (!n.text) {
+        return dm_error_no_memory("names", 1);
+    }
+    enter();
+    const bool well =
+        H5Lvisit_by_name(f->file, group, H5_INDEX_NAME, H5_ITER_INC, add_array, &n, H5P_DEFAULT) >= 0;
+    leave();
+    if (!well) {
+        free(n.text);
+        return h5_failed(f, group, "cannot be listed");
+    }
+    *out = n.text;
+    return DM_OK;
+}
+
 typedef struct opened {
     hid_t set, space, type;
 } opened;
@@ -407,6 +453,12 @@ bool nn_hdf5_has(nn_hdf5 *file, const char *name)
 {
     (void)file, (void)name;
     return false;
+}
+
+dm_status nn_hdf5_arrays(nn_hdf5 *file, const char *group, char **names)
+{
+    (void)file, (void)names;
+    return missing(group);
 }
 
 dm_status nn_hdf5_shape(nn_hdf5 *file, const char *name, int *ndim, int64_t shape[DM_MAX_DIMS])

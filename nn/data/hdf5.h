@@ -23,6 +23,10 @@ dm_status nn_hdf5_read_row(nn_hdf5 *file, const char *name, int ndim, const int6
 dm_status nn_hdf5_read_int(nn_hdf5 *file, const char *name, int64_t *out);
 dm_status nn_hdf5_read_text(nn_hdf5 *file, const char *name, char *out, size_t room);
 
+/* The arrays below a group, by their paths from there, each with a 0 behind it and an empty one at the end;
+ * free it. */
+dm_status nn_hdf5_arrays(nn_hdf5 *file, const char *group, char **names);
+
 /* Groups on the way to a name are made. */
 dm_status nn_hdf5_write(nn_hdf5 *file, const char *name, int ndim, const int64_t *shape, const float *data);
 dm_status nn_hdf5_write_int(nn_hdf5 *file, const char *name, int64_t value);

@@ -396,6 +396,7 @@ dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array
 dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, const nn_message *blob);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);
+const nn_layer *nn_find_layer(const nn_net *net, const char *name); /* NULL: there is none */
 /* --- weights_hdf5.c: the same in HDF5 files, whose names end with .h5 */
 struct nn_hdf5;
 bool nn_is_hdf5(const char *path);

@@ -154,7 +154,7 @@ dm_status nn_net_save(nn_net *net, const char *path)
     return status;
 }
 
-static const nn_layer *find_layer(const nn_net *net, const char *name)
+const nn_layer *nn_find_layer(const nn_net *net, const char *name)
 {
     for (int i = 0; i < net->layer_count; i++) {
         if (strcmp(net->layers[i].name, name) == 0) {
@@ -167,7 +167,7 @@ static const nn_layer *find_layer(const nn_net *net, const char *name)
 static dm_status load_layer(nn_net *net, const nn_message *layer)
 {
     const char *name = nn_string(layer, "LayerParameter", "name");
-    const nn_layer *l = find_layer(net, name);
+    const nn_layer *l = nn_find_layer(net, name);
     int64_t blobs = nn_count(layer, "blobs");
     if (!l) {
         nn_log(net, "Ignoring source layer %s", name);

@@ -64,6 +64,25 @@ dm_status nn_net_save_hdf5(nn_net *net, const char *path)
     return nn_hdf5_close(f, status);
 }
 
+/* Layers of the file that the net lacks, each by its first array. */
+static dm_status say_ignored(const nn_net *net, nn_hdf5 *f)
+{
+    char *names = NULL;
+    dm_status status = nn_hdf5_arrays(f, "data", &names);
+    for (char *at = names; status == DM_OK && *at;) {
+        char *next = at + strlen(at) + 1, *number = strrchr(at, '/');
+        if (number && strcmp(number, "/0") == 0) {
+            *number = 0;
+            if (!nn_find_layer(net, at)) {
+                nn_log(net, "Ignoring source layer %s", at);
+            }
+        }
+        at = next;
+    }
+    free(names);
+    return status;
+}
+
 dm_status nn_net_load_hdf5(nn_net *net, const char *path)
 {
     nn_hdf5 *f = NULL;
@@ -71,6 +90,7 @@ dm_status nn_net_load_hdf5(nn_net *net, const char *path)
     if (status == DM_OK && !nn_hdf5_has(f, "data")) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: has no group 'data': it holds no weights", path);
     }
+    status = status == DM_OK ? say_ignored(net, f) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         for (int k = 0; status == DM_OK && k < l->params; k++) {

@@ -70,6 +70,15 @@ else:
     for weights in ("w.caffemodel", "w.h5"):  # training goes on from both with the same bits
         run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", weights)
         assert bytes_of("w_iter_0.caffemodel") == bytes_of("w.caffemodel"), weights
+    # what the net lacks is said of both, names with strokes too
+    other = pathlib.Path("train.prototxt").read_text()
+    pathlib.Path("stroke.prototxt").write_text(other.replace('name: "c"', 'name: "in/c"'))
+    pathlib.Path("solver_stroke.prototxt").write_text(pathlib.Path("solver.prototxt").read_text().replace("train.prototxt", "stroke.prototxt").replace("'w'", "'stroke'"))
+    run("train", "--solver", "solver_stroke.prototxt", "-w", "1")
+    run("net", "convert", "stroke_iter_0.caffemodel", "stroke.h5")
+    for weights in ("stroke_iter_0.caffemodel", "stroke.h5"):
+        said = [line for line in run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", weights).splitlines() if line.startswith("Ignoring")]
+        assert said == ["Ignoring source layer in/c"], (weights, said)
     run("net", "convert", "w.h5", "w2.caffemodel", fails="w.h5: HDF5 files hold no nets")
 
 # the graph: a node for each layer and blob, an edge for each bottom and top
