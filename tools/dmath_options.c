@@ -295,11 +295,43 @@ void tool_default_option(tool_common *common, const char *key, const char *value
     }
 }
 
+static bool has_long_option(const struct argp *argp, const char *name, size_t length)
+{
+    bool found = false;
+    for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc || o->group); o++) {
+        found = found || (o->name && strlen(o->name) == length && strncmp(o->name, name, length) == 0);
+    }
+    for (const struct argp_child *c = argp->children; c && c->argp; c++) {
+        found = found || has_long_option(c->argp, name, length);
+    }
+    return found;
+}
+
+/* Caffe's options have one dash, behind which one letter would be taken for the option here. */
+static void refuse_one_dash(struct argp_state *state)
+{
+    for (int i = 1; i < state->argc && strcmp(state->argv[i], "--") != 0; i++) {
+        const char *word = state->argv[i];
+        const size_t n = strcspn(word, "=");
+        if (word[0] == '-' && word[1] != '-' && n > 2 && has_long_option(state->root_argp, word + 1, n - 1)) {
+            argp_error(state, "%.*s: options have two dashes: --%.*s", (int)n, word, (int)n - 1, word + 1);
+        }
+        if (strncmp(word, "-gpu", n) == 0 && n == strlen("-gpu")) {
+            argp_error(state,
+                       "-gpu: there is no such option; workers take the GPUs that there are, and -w says how "
+                       "many workers");
+        }
+    }
+}
+
 static error_t parse_common(int key, char *arg, struct argp_state *state)
 {
     tool_common *c = state->input;
     dmi_config config;
     switch (key) {
+    case ARGP_KEY_INIT:
+        refuse_one_dash(state);
+        return 0;
     case 'w':
         if (!tool_list_parse(arg, tool_int_entry, c->workers, &c->nworkers)) {
             argp_error(state, "--workers: `%s' is not a number of workers", arg);

@@ -493,8 +493,8 @@ static dm_status write_all(FILE *to, dm_session *s, dm_solver *solver, const too
     fputs(head, to);
     fputs("<h1>Training of ", to);
     put_escaped(to, log->title);
-    fprintf(to, "</h1><p>%lld iterations in %.1f s on %d workers.</p>\n", (long long)log->iteration,
-            log->seconds, dm_workers(s));
+    fprintf(to, "</h1><p>%lld iterations in %.1f s on %d worker%s.</p>\n", (long long)log->iteration,
+            log->seconds, dm_workers(s), dm_workers(s) == 1 ? "" : "s");
     for (int i = 0; i < log->curves; i++) {
         put_curve(to, &log->curve[i]);
     }

@@ -350,10 +350,11 @@ int tool_train(int argc, char **argv)
     }
     FILE *lines = o.common.json ? stderr : stdout;
     if (o.test_workers > 0 && o.test_workers < dm_workers(s)) {
-        fprintf(lines, "Training on %d workers, tests on %d others\n", dm_workers(s) - (int)o.test_workers,
-                (int)o.test_workers);
+        const int training = dm_workers(s) - (int)o.test_workers;
+        fprintf(lines, "Training on %d worker%s, tests on %d other%s\n", training, training == 1 ? "" : "s",
+                (int)o.test_workers, o.test_workers == 1 ? "" : "s");
     } else {
-        fprintf(lines, "Training on %d workers\n", dm_workers(s));
+        fprintf(lines, "Training on %d worker%s\n", dm_workers(s), dm_workers(s) == 1 ? "" : "s");
     }
     status = tool_train_log_open(&log, o.log, o.common.json, o.report != NULL);
     dm_status report =

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MAX_KEY_SHOWN = 60 };
 
@@ -91,8 +92,26 @@ dm_status nn_record_parse(const void *bytes, size_t length, const char *name, nn
 }
 
 /* --- databases */
+/* Is there a file of the other kind's in the folder? */
+static bool has_file(const char *folder, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
 dm_status nn_source_open(const char *path, nn_backend backend, nn_source **out)
 {
+    if (backend == NN_LEVELDB && has_file(path, "data.mdb")) {
+        return dm_error_set(DM_ERR_FORMAT,
+                            "%s: is an LMDB (it has data.mdb), and is read as a LevelDB: write backend: LMDB",
+                            path);
+    }
+    if (backend == NN_LMDB && has_file(path, "CURRENT")) {
+        return dm_error_set(DM_ERR_FORMAT,
+                            "%s: is a LevelDB (it has CURRENT), and is read as an LMDB: write backend: LEVELDB",
+                            path);
+    }
     return backend == NN_LMDB ? nn_lmdb_open(path, out) : nn_leveldb_open(path, out);
 }
 

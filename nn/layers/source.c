@@ -55,8 +55,8 @@ static dm_status fill_dummies(nn_layer *l, bool all)
         uint64_t number = (uint64_t)(l->index + 100) * 64 + (uint64_t)i;
         uint64_t seed = nn_pass_seed(l->net, nn_hash(l->net->seed, number), l->net->pass);
         if (all || strcmp(nn_string(filler, "FillerParameter", "type"), "constant") != 0) {
-            status = nn_fill(l->net, filler, l->top[i]->ndim, l->top[i]->shape, l->top[i]->image, seed,
-                             l->top[i]->data);
+            status =
+                nn_fill(l, filler, l->top[i]->ndim, l->top[i]->shape, l->top[i]->image, seed, l->top[i]->data);
         }
     }
     return status;

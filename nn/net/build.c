@@ -93,6 +93,15 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
     l->name = nn_string(message, "LayerParameter", "name");
     l->type = nn_user_type_of(net, message);
     l->type = l->type ? l->type : nn_layer_type_of(type);
+    if (!l->type && strcmp(type, "Python") == 0) {
+        const nn_message *python = nn_sub(message, "python_param");
+        return nn_fail_at(
+            message, nn_line(message, "type"), DM_ERR_UNSUPPORTED,
+            "layer '%s' is the Python layer '%s' of the module '%s': dmath runs no Python; a program "
+            "may give a layer type of this name (layer_types)",
+            l->name, nn_string(python, "PythonParameter", "layer"),
+            nn_string(python, "PythonParameter", "module"));
+    }
     if (!l->type) {
         return nn_fail_at(message, nn_line(message, "type"), DM_ERR_UNSUPPORTED,
                           "layer '%s' has the type '%s', which neither dmath nor the program has", l->name,
@@ -132,7 +141,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     status = status == DM_OK ? nn_net_upgrade(root) : status;
     status = status == DM_OK ? nn_net_upgrade_inputs(root) : status;
     if (status == DM_OK) {
-        status = nn_net_filter(root);
+        status = nn_net_filter(root, &net->left, &net->left_count);
     }
     int64_t count = status == DM_OK ? nn_count(root, "layer") : 0;
     net->layers = calloc((size_t)count + 1, sizeof *net->layers);
@@ -266,6 +275,10 @@ void nn_net_free(nn_net *net)
         free(net->fused[i]);
     }
     free(net->fused);
+    for (int i = 0; i < net->left_count; i++) {
+        nn_message_free(net->left[i]);
+    }
+    free(net->left);
     nn_document_free(net->document);
     free(net->layers);
     free(net->blobs);

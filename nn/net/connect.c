@@ -46,6 +46,25 @@ static dm_status check_count(const nn_layer *l, const char *field, const int *ra
                          l->type->name, range[0], range[1] > 0 ? ", and not as many" : "");
 }
 
+static dm_status no_blob(const nn_net *net, const nn_layer *l, const char *name)
+{
+    for (int i = 0; i < net->left_count; i++) {
+        const nn_message *other = net->left[i];
+        for (int64_t k = 0; k < nn_count(other, "top"); k++) {
+            if (strcmp(nn_string_at(other, "top", k), name) == 0) {
+                return nn_layer_fail(
+                    l, "bottom", DM_ERR_FORMAT,
+                    "reads the blob '%s', which no layer before it makes in the phase %s: layer "
+                    "'%s' in line %d does, but its rules leave it out",
+                    name, net->phase == NN_TRAIN ? "TRAIN" : "TEST", nn_string(other, "LayerParameter", "name"),
+                    nn_line(other, "name"));
+            }
+        }
+    }
+    return nn_layer_fail(l, "bottom", DM_ERR_FORMAT, "reads the blob '%s', which no layer before it makes",
+                         name);
+}
+
 static dm_status connect_bottoms(nn_net *net, nn_layer *l)
 {
     int64_t flags = nn_count(l->message, "propagate_down");
@@ -57,8 +76,7 @@ static dm_status connect_bottoms(nn_net *net, nn_layer *l)
         const char *name = nn_string_at(l->message, "bottom", i);
         nn_blob *b = find_blob(net, name);
         if (!b) {
-            return nn_layer_fail(l, "bottom", DM_ERR_FORMAT,
-                                 "reads the blob '%s', which no layer before it makes", name);
+            return no_blob(net, l, name);
         }
         b->reads = true;
         l->bottom[i] = b;

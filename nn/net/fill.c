@@ -27,12 +27,17 @@ static double fan(const nn_message *filler, int ndim, const int64_t *shape)
     return norm == 0 ? in : norm == 1 ? out : (in + out) / 2;
 }
 
-static dm_status gaussian(nn_net *net, const nn_message *filler, const int64_t *shape, uint64_t seed,
+static dm_status gaussian(const nn_layer *l, const nn_message *filler, const int64_t *shape, uint64_t seed,
                           dm_array x)
 {
-    dm_session *s = net->session;
+    dm_session *s = l->net->session;
+    const double std = nn_real(filler, F, "std");
+    if (!(std >= 0)) {
+        return nn_fail_at(filler, nn_line(filler, "std"), DM_ERR_FORMAT,
+                          "layer '%s' has a gaussian filler with std %g; it must be at least 0", l->name, std);
+    }
     int64_t sparse = nn_int(filler, F, "sparse");
-    dm_status status = dm_fill_normal(s, x, nn_real(filler, F, "mean"), nn_real(filler, F, "std"), seed);
+    dm_status status = dm_fill_normal(s, x, nn_real(filler, F, "mean"), std, seed);
     if (status == DM_OK && sparse >= 0) { /* so many of the inputs of an output stay, on average */
         dm_map_arg args[] = {DM_ARG("x", x), DM_NUMBER("part", (double)sparse / (double)shape[0]),
                              DM_INTEGER("seed", (int64_t)(nn_hash(seed, 1) >> 1))};
@@ -101,13 +106,14 @@ static void say_unused(const nn_net *net, const nn_message *filler, const char *
     }
 }
 
-static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
-                      uint64_t seed, dm_array x)
+static dm_status fill(const nn_layer *l, const nn_message *filler, int ndim, const int64_t *shape,
+                      bool channels_last, uint64_t seed, dm_array x)
 {
     const char *type = nn_string(filler, F, "type");
+    nn_net *net = l->net;
     dm_session *s = net->session;
     if (strcmp(type, "gaussian") == 0) {
-        return gaussian(net, filler, shape, seed, x);
+        return gaussian(l, filler, shape, seed, x);
     }
     if (nn_int(filler, F, "sparse") != -1) {
         return nn_fail_at(filler, nn_line(filler, "sparse"), DM_ERR_FORMAT,
@@ -138,10 +144,10 @@ static dm_status fill(nn_net *net, const nn_message *filler, int ndim, const int
     return nn_fail_at(filler, nn_line(filler, "type"), DM_ERR_UNSUPPORTED, "there is no filler '%s'", type);
 }
 
-dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
-                  uint64_t seed, dm_array x)
+dm_status nn_fill(const nn_layer *l, const nn_message *filler, int ndim, const int64_t *shape,
+                  bool channels_last, uint64_t seed, dm_array x)
 {
-    dm_status status = fill(net, filler, ndim, shape, channels_last, seed, x);
-    say_unused(net, filler, nn_string(filler, F, "type"));
+    dm_status status = fill(l, filler, ndim, shape, channels_last, seed, x);
+    say_unused(l->net, filler, nn_string(filler, F, "type"));
     return status;
 }

@@ -1,6 +1,7 @@
 /* Which layers a net has: its state (phase, level, stages) against the rules of each layer. */
 #include "net/net.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool has_stage(const nn_message *state, const char *stage)
@@ -45,18 +46,26 @@ static bool included(const nn_message *state, const nn_message *layer)
     return include == 0;
 }
 
-dm_status nn_net_filter(nn_message *net)
+dm_status nn_net_filter(nn_message *net, nn_message ***left, int *left_count)
 {
     const nn_message *state = nn_sub(net, "state");
     nn_entry *layers = nn_entry_of(net, "layer");
+    const int64_t count = layers ? layers->count : 0;
     int64_t kept = 0;
-    for (int64_t i = 0; layers && i < layers->count; i++) {
-        nn_message *layer = layers->at.message[i];
+    for (int64_t i = 0; i < count; i++) {
+        const nn_message *layer = layers->at.message[i];
         if (nn_count(layer, "include") && nn_count(layer, "exclude")) {
             return nn_fail_at(layer, nn_line(layer, "exclude"), DM_ERR_FORMAT,
                               "layer '%s' has include and exclude rules; only one of the two may be there",
                               nn_string(layer, "LayerParameter", "name"));
         }
+    }
+    *left = calloc((size_t)count + 1, sizeof **left);
+    if (!*left) {
+        return dm_error_no_memory("the layers that a net leaves out", ((size_t)count + 1) * sizeof **left);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        nn_message *layer = layers->at.message[i];
         if (included(state, layer)) {
             nn_entry *rules = nn_entry_of(layer, "include");
             rules = rules ? rules : nn_entry_of(layer, "exclude");
@@ -65,7 +74,7 @@ dm_status nn_net_filter(nn_message *net)
             }
             layers->at.message[kept++] = layer;
         } else {
-            nn_message_free(layer);
+            (*left)[(*left_count)++] = layer;
         }
     }
     if (layers) {

@@ -195,6 +195,8 @@ struct dm_net {
     dm_status (*step)(struct dm_solver *solver, dm_program *out);
     nn_layer *layers;
     int layer_count;
+    nn_message **left; /* LayerParameter: layers of the file that the net's state leaves out */
+    int left_count;
     nn_blob **blobs;
     int blob_count;
     nn_param **params; /* in Caffe's order, shared ones once */
@@ -290,8 +292,9 @@ nn_deal nn_deal_out(int64_t count, int64_t size, int workers);
  * caller's. */
 bool nn_prototxt_is(const dm_prototxt *prototxt, const char *type); /* false of NULL */
 dm_status nn_prototxt_document(const dm_prototxt *prototxt, nn_document **out);
-/* --- filter.c: the layers that the state in the document asks for; others are taken out of it. */
-dm_status nn_net_filter(nn_message *net);
+/* --- filter.c: the layers that the state in the document asks for; others are taken out of it, and are the
+ * caller's then, with the list, also where it fails. */
+dm_status nn_net_filter(nn_message *net, nn_message ***left, int *left_count);
 /* The net's state: the phase, what the net itself says, and then what `state` does (NULL: nothing). */
 dm_status nn_net_state(nn_message *net, int phase, const nn_message *state);
 /* --- api.c: adds stages, "A,B", to a state; NULL: none. */
@@ -351,8 +354,8 @@ static inline bool nn_param_copied(const nn_net *net, const nn_param *param)
     return net->copies && !param->flat && !param->dealt && param->lr_mult != 0 && param->rounded.id != 0;
 }
 /* --- fill.c: fills an array of this shape in Caffe's order; channels_last: dim 1 is the array's last. */
-dm_status nn_fill(nn_net *net, const nn_message *filler, int ndim, const int64_t *shape, bool channels_last,
-                  uint64_t seed, dm_array x);
+dm_status nn_fill(const nn_layer *l, const nn_message *filler, int ndim, const int64_t *shape,
+                  bool channels_last, uint64_t seed, dm_array x);
 uint64_t nn_hash(uint64_t a, uint64_t b); /* a seed out of two numbers */
 /* How many gradients of a blob wait to be added. With debug_info none does: each layer tells what has come so far. */
 static inline int nn_spares(const nn_net *net)
@@ -396,6 +399,9 @@ dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array
 dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, const nn_message *blob);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);
+/* "7 x 8"; of no dims "1". */
+enum { NN_SHAPE_TEXT = 200 };
+const char *nn_shape_text(int ndim, const int64_t *shape, char out[NN_SHAPE_TEXT]);
 const nn_layer *nn_find_layer(const nn_net *net, const char *name); /* NULL: there is none */
 /* --- weights_hdf5.c: the same in HDF5 files, whose names end with .h5 */
 struct nn_hdf5;

@@ -40,9 +40,11 @@ static dm_status join(nn_layer *l, nn_param *shared, int ndim, const int64_t *sh
         count *= shape[d];
     }
     if (!same && !(loose && count == shared->count && shared->order == NN_PLAIN)) {
+        char mine[NN_SHAPE_TEXT], theirs[NN_SHAPE_TEXT];
         return nn_fail_at(spec, nn_line(spec, "name"), DM_ERR_SHAPE,
-                          "layer '%s' shares '%s' of layer '%s', but needs another shape", l->name,
-                          shared->name, shared->owner->name);
+                          "layer '%s' shares '%s' of layer '%s', but needs another shape: %s, and not %s",
+                          l->name, shared->name, shared->owner->name, nn_shape_text(ndim, shape, mine),
+                          nn_shape_text(shared->ndim, shared->shape, theirs));
     }
     dm_status status = agree(l, spec, "lr_mult", &shared->lr_mult, &shared->has_lr);
     return status == DM_OK ? agree(l, spec, "decay_mult", &shared->decay_mult, &shared->has_decay) : status;
@@ -218,8 +220,12 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
         }
         nn_param *theirs = other->param[p->number];
         if (p->count != theirs->count || p->order != theirs->order) {
-            return nn_layer_fail(p->owner, "name", DM_ERR_SHAPE,
-                                 "has parameters of another shape than the training net's layer");
+            char mine[NN_SHAPE_TEXT], other_shape[NN_SHAPE_TEXT];
+            return nn_layer_fail(
+                p->owner, "name", DM_ERR_SHAPE,
+                "has parameters of another shape than the training net's layer: %s, and not %s",
+                nn_shape_text(p->ndim, p->shape, mine),
+                nn_shape_text(theirs->ndim, theirs->shape, other_shape));
         }
         p->borrowed = !apart && !theirs->dealt;
         p->lender = p->borrowed ? theirs : NULL;
@@ -275,7 +281,7 @@ dm_status nn_params_fill(nn_net *net)
         } else if (!p->filler && p->first != 0) {
             status = dm_fill(net->session, p->data, p->first);
         } else {
-            status = nn_fill(net, p->filler, p->ndim, p->shape, p->order == NN_CHANNELS_LAST,
+            status = nn_fill(p->owner, p->filler, p->ndim, p->shape, p->order == NN_CHANNELS_LAST,
                              nn_hash(net->seed, (uint64_t)i), p->data);
         }
     }

@@ -3,6 +3,7 @@
 
 #include "proto/wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,30 @@ dm_status nn_param_to_message(const nn_net *net, const nn_param *p, dm_array fro
     return status;
 }
 
+const char *nn_shape_text(int ndim, const int64_t *shape, char out[NN_SHAPE_TEXT])
+{
+    size_t n = (size_t)snprintf(out, NN_SHAPE_TEXT, "%s", ndim ? "" : "1");
+    for (int d = 0; d < ndim; d++) {
+        n += (size_t)snprintf(out + n, NN_SHAPE_TEXT - n, "%s%lld", d ? " x " : "", (long long)shape[d]);
+    }
+    return out;
+}
+
+/* The extents of a blob of a file, up to DM_MAX_DIMS; returns how many. */
+static int shape_of(const nn_message *blob, int64_t out[DM_MAX_DIMS])
+{
+    static const char *const old[] = {"num", "channels", "height", "width"};
+    const nn_message *shape = nn_sub(blob, "shape");
+    int ndim = 4;
+    if (shape) {
+        ndim = nn_count(shape, "dim") < DM_MAX_DIMS ? (int)nn_count(shape, "dim") : DM_MAX_DIMS;
+    }
+    for (int d = 0; d < ndim; d++) {
+        out[d] = shape ? nn_int_at(shape, "dim", d) : nn_int(blob, "BlobProto", old[d]);
+    }
+    return ndim;
+}
+
 /* Has a blob of a file the shape of a parameter? Blobs of old files have four dims, the first of them 1. */
 static bool fits(const nn_message *blob, const nn_param *p)
 {
@@ -96,9 +121,14 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array t
     const nn_entry *singles = nn_entry_of(blob, "data"), *doubles = nn_entry_of(blob, "double_data");
     const nn_entry *data = doubles && doubles->count ? doubles : singles;
     if (!fits(blob, p)) {
-        return nn_fail_at(blob, 0, DM_ERR_SHAPE,
-                          "parameter %d of layer '%s' has another shape in the file than in the net", p->number,
-                          p->owner->name);
+        char theirs[NN_SHAPE_TEXT], mine[NN_SHAPE_TEXT];
+        int64_t shape[DM_MAX_DIMS];
+        return nn_fail_at(
+            blob, 0, DM_ERR_SHAPE,
+            "parameter %d of layer '%s' has another shape in the file than in the net: %s, and not %s; "
+            "a layer of another name begins anew",
+            p->number, p->owner->name, nn_shape_text(shape_of(blob, shape), shape, theirs),
+            nn_shape_text(p->ndim, p->shape, mine));
     }
     if (!data || data->count != p->count) {
         return nn_fail_at(blob, 0, DM_ERR_FORMAT,

@@ -30,8 +30,13 @@ dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *p, dm_array to, 
     int64_t shape[DM_MAX_DIMS];
     dm_status status = nn_hdf5_shape(file, name, &ndim, shape);
     if (status == DM_OK && (ndim != p->ndim || memcmp(shape, p->shape, (size_t)ndim * sizeof *shape) != 0)) {
-        return dm_error_set(DM_ERR_SHAPE, "%s: '%s' has another shape than parameter %d of layer '%s'",
-                            nn_hdf5_path(file), name, p->number, p->owner->name);
+        char theirs[NN_SHAPE_TEXT], mine[NN_SHAPE_TEXT];
+        return dm_error_set(
+            DM_ERR_SHAPE,
+            "%s: '%s' has another shape than parameter %d of layer '%s': %s, and not %s; a layer of "
+            "another name begins anew",
+            nn_hdf5_path(file), name, p->number, p->owner->name, nn_shape_text(ndim, shape, theirs),
+            nn_shape_text(p->ndim, p->shape, mine));
     }
     float *elements = status == DM_OK ? malloc((size_t)p->count * sizeof *elements) : NULL;
     status = status == DM_OK && !elements

@@ -22,11 +22,11 @@ static dm_status bad_value(const nn_scan *s, const nn_field *f)
     return nn_scan_expected(s, what);
 }
 
-static dm_status out_of_range(const nn_scan *s, const nn_field *f)
+static dm_status out_of_range(const nn_scan *s, const nn_field *f, bool minus)
 {
-    return dm_error_set(DM_ERR_FORMAT, "%s:%d: %.*s does not fit the type %s of %s.%s", s->file, s->token_line,
-                        s->length < 60 ? (int)s->length : 60, s->text, nn_type_name(f->type), f->message,
-                        f->name);
+    return dm_error_set(DM_ERR_FORMAT, "%s:%d: %s%.*s does not fit the type %s of %s.%s", s->file,
+                        s->token_line, minus ? "-" : "", s->length < 60 ? (int)s->length : 60, s->text,
+                        nn_type_name(f->type), f->message, f->name);
 }
 
 /* The token's text with a 0 behind it; false if it is longer than any number. */
@@ -53,7 +53,7 @@ static dm_status parse_integer(const nn_scan *s, const nn_field *f, bool minus, 
     }
     uint64_t most = f->type == NN_UINT32 ? UINT32_MAX : f->type == NN_INT64 ? INT64_MAX : INT32_MAX;
     if (errno || (minus && f->type == NN_UINT32) || value > most + (minus ? 1 : 0)) {
-        return out_of_range(s, f);
+        return out_of_range(s, f, minus);
     }
     *out = minus ? (int64_t)(0 - value) : (int64_t)value;
     return DM_OK;
@@ -75,7 +75,7 @@ static dm_status parse_real(const nn_scan *s, const nn_field *f, bool minus, dou
             return bad_value(s, f);
         }
         if (isinf(value)) {
-            return out_of_range(s, f);
+            return out_of_range(s, f, minus);
         }
     }
     *out = minus ? -value : value;

@@ -97,8 +97,58 @@ def report():
     assert pathlib.Path("kept.html").read_text() == "before"
 
 
+def words():
+    """Errors name what the user has written, and say what would be right."""
+    net = DATA % 1 + FC + LOSS % ""
+    train(net)
+    for one, two in (("-solver=solver.prototxt", "solver"), ("-solver", "solver"), ("-weights", "weights"), ("-max-iter=3", "max-iter")):
+        out = run("train", one, "solver.prototxt", "-w", "1", rc=2)
+        assert f"-{two}: options have two dashes: --{two}\n" in out, out
+    assert "-gpu: there is no such option; workers take the GPUs" in run("train", "-gpu", "0", "--solver", "solver.prototxt", rc=2)
+    run("train", "-ssolver.prototxt", "-w1")
+    assert "Training on 1 worker\n" in run("train", "--solver", "solver.prototxt", "-w", "1")
+    assert "Training on 2 workers\n" in run("train", "--solver", "solver.prototxt", "-w", "2")
+
+    # other shapes, of weights and of parameters that are shared
+    write("solver.prototxt", "net: 'net.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 0 snapshot_prefix: 'w'\n")
+    run("train", "--solver", "solver.prototxt", "-w", "1")
+    write("net.prototxt", net.replace("num_output: 3", "num_output: 7"))
+    out = run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", "w_iter_0.caffemodel", rc=1)
+    assert "parameter 0 of layer 'f' has another shape in the file than in the net: 3 x 6, and not 7 x 6; a layer of another name begins anew" in out, out
+    r = subprocess.run([TOOL, "net", "convert", "w_iter_0.caffemodel", "w.h5"], capture_output=True, text=True)
+    if r.returncode == 0 or "built without" not in r.stderr:
+        out = run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", "w.h5", rc=1)
+        assert "'data/f/0' has another shape than parameter 0 of layer 'f': 3 x 6, and not 7 x 6; a layer of another name begins anew" in out, out
+    shared = "inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } param { name: 'both' }"
+    both = FC.replace("inner_product_param { num_output: 3 weight_filler { type: 'xavier' } }", shared)
+    out = train(DATA % 1 + both + both.replace("'f'", "'g'").replace("num_output: 3", "num_output: 4") + LOSS % "", rc=1)
+    assert "layer 'g' shares 'both' of layer 'f', but needs another shape: 4 x 6, and not 3 x 6" in out, out
+
+    # layers
+    for old, new, said in (
+            ("{ type: 'xavier' }", "{ type: 'gaussian' std: -1 }", "net.prototxt:3: layer 'f' has a gaussian filler with std -1; it must be at least 0"),
+            ("num_output: 3", "num_output: -3", "net.prototxt:3: -3 does not fit the type uint32 of InnerProductParameter.num_output"),
+            ("type: 'InnerProduct'", "type: 'Python' python_param { module: 'mine' layer: 'Mine' }",
+             "net.prototxt:3: layer 'f' is the Python layer 'Mine' of the module 'mine': dmath runs no Python")):
+        out = train(DATA % 1 + FC.replace(old, new) + LOSS % "", rc=1)
+        assert said in out, (said, out)
+    out = train((DATA % 1).replace("type: 'DummyData'", "type: 'DummyData' include { phase: TRAIN }") + FC + LOSS % "", "test_iter: 1 test_interval: 1", rc=1)
+    assert "layer 'f' reads the blob 'data', which no layer before it makes in the phase TEST: layer 'd' in line 1 does, but its rules leave it out" in out, out
+
+    # databases of the other kind; a folder with such a file is enough
+    for name, other, said in (("data.mdb", "", "is an LMDB (it has data.mdb), and is read as a LevelDB: write backend: LMDB"),
+                              ("CURRENT", "backend: LMDB", "is a LevelDB (it has CURRENT), and is read as an LMDB: write backend: LEVELDB")):
+        folder = pathlib.Path("kind_of_" + name)
+        folder.mkdir(exist_ok=True)
+        write(folder / name, "")
+        out = train("layer { name: 'd' type: 'Data' top: 'data' top: 'label' data_param { source: '%s' batch_size: 2 %s } }\n" % (folder, other) + FC + LOSS % "",
+                    rc=1)
+        assert f"{folder}: {said}\n" in out, out
+
+
 nan()
 zeros()
+words()
 report()
 elements()
 print("the commands say what is wrong")

@@ -122,6 +122,13 @@ static const struct {
     {XY("4, 3", "4") IP("ip", "x", "3") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['ip', 'y'] top: "
                                         "'loss' }\n" LAYER("TanH", "'loss'", "loss_weight: 1"),
      "makes a loss that other layers read"},
+    {X("4, 3") SIMPLE("left", "ReLU", "x", "u", "include { phase: TEST }")
+         LAYER("ReLU", "'x'", "include { phase: TRAIN } exclude { phase: TEST }"),
+     "layer 'l' has include and exclude rules"},
+    {X("4, 3") "\n" SIMPLE("left", "ReLU", "x", "u", "include { phase: TEST }") LAYER("ReLU", "'u'", ""),
+     "reads the blob 'u', which no layer before it makes in the phase TRAIN: layer 'left' in line 3 does, but "
+     "its rules leave it out"},
+    {X("4, 3") LAYER("ReLU", "'x'", "python_param { layer: 'Mine' }"), "python_param"},
     {X("4, 3") LAYER("ReLU", "'x'", "phase: TEST"), "has another phase than its net"},
     {X("4, 3") LAYER("Eltwise", "'x'", ""), "Eltwise layers have at least 2"},
     {X("4, 3") LAYER("ReLU", "'x'", "propagate_down: [true, true]"), "2 values of propagate_down"},

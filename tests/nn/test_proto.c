@@ -106,7 +106,7 @@ static const struct {
      "net.prototxt:1: 1e99 does not fit the type float of LayerParameter.loss_weight"},
     {"layer { loss_weight: 1x }",
      "net.prototxt:1: expected a value of type float for LayerParameter.loss_weight, found '1x'"},
-    {"layer { convolution_param { group: -1 } }", "net.prototxt:1: 1 does not fit the type uint32"},
+    {"layer { convolution_param { group: -1 } }", "net.prototxt:1: -1 does not fit the type uint32"},
     {"layer { bottom: ['a' 'b', ] }", "net.prototxt:1: expected a value of type string"},
     {"layer { clip_param {\n min: 0 } }", "net.prototxt:1: ClipParameter lacks the field 'max'"},
     {"name: 'a' $", "net.prototxt:1: the character 0x24 has no meaning here"},
