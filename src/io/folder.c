@@ -168,6 +168,13 @@ static int64_t number_of(const char *name)
     return plain && digits <= MOST_DIGITS ? strtoll(name, NULL, 10) : 0;
 }
 
+/* Could the file or folder not be opened though it is there, and of the right kind? Then it counts as dmath's,
+ * and who reads it says what is wrong: an older checkpoint must not take its place. */
+static bool is_shut(void)
+{
+    return errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != ENXIO;
+}
+
 /* Is the file there, and a manifest of dmath's, be it damaged? One byte cannot change both its ends. */
 static bool is_manifest(int folder, const char *name)
 {
@@ -175,24 +182,25 @@ static bool is_manifest(int folder, const char *name)
     char head[sizeof begin - 1], tail[DMI_MANIFEST_TAIL], empty[DMI_MANIFEST_TAIL + 1];
     struct stat st;
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (fd < 0) {
+        return is_shut();
+    }
+    bool is = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     if (is) {
         size_t same = (size_t)snprintf(empty, sizeof empty, DMI_MANIFEST_TAIL_FORMAT, UINT64_C(0)) - 16 - 4;
-        bool begins = pread(fd, head, sizeof head, 0) == sizeof head && memcmp(head, begin, sizeof head) == 0;
-        is = begins || (st.st_size > DMI_MANIFEST_TAIL &&
-                        pread(fd, tail, sizeof tail, st.st_size - DMI_MANIFEST_TAIL) == sizeof tail &&
-                        memcmp(tail, empty, same) == 0);
+        ssize_t first = pread(fd, head, sizeof head, 0),
+                last = pread(fd, tail, sizeof tail, DMI_MAX(st.st_size - DMI_MANIFEST_TAIL, 0));
+        is = first < 0 || last < 0 || (first == sizeof head && memcmp(head, begin, sizeof head) == 0) ||
+             (last == sizeof tail && memcmp(tail, empty, same) == 0);
     }
-    if (fd >= 0) {
-        close(fd);
-    }
+    close(fd);
     return is;
 }
 
 static bool is_checkpoint(int series, const char *name)
 {
     int fd = openat(series, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool is = fd >= 0 && is_manifest(fd, DMI_MANIFEST);
+    bool is = fd >= 0 ? is_manifest(fd, DMI_MANIFEST) : is_shut();
     if (fd >= 0) {
         close(fd);
     }
@@ -349,8 +357,8 @@ dm_status dmi_folder_find(const char *path, char **out)
 {
     int64_t newest = 0;
     bool itself = has_manifest(path, true);
-    for (int i = 0; i < 3 && newest == 0 && !itself;
-         i++) { /* a saver may have removed one before the next was seen */
+    /* more than once: a saver may remove one before the next is seen */
+    for (int i = 0; i < 3 && newest == 0 && !itself; i++) {
         newest = newest_below(path, INT64_MAX);
     }
     if (newest == 0 && !has_manifest(path, false)) {

@@ -246,6 +246,7 @@ static void test_beside_a_saver(void **state)
         _exit(1);
     }
     while (!dm_checkpoint_exists("saver")) {
+        assert_int_equal(waitpid(child, NULL, WNOHANG), 0); /* it lives */
         usleep(1000);
     }
     dm_session *s = open_session(2, "log=error");
@@ -323,14 +324,15 @@ static void test_large_manifest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_closed_streams, deadline),
-                                       cmocka_unit_test_setup(test_others, deadline),
-                                       cmocka_unit_test_setup(test_link, deadline),
-                                       cmocka_unit_test_setup(test_more_in_it, deadline),
-                                       cmocka_unit_test_setup(test_no_series, deadline),
-                                       cmocka_unit_test_setup(test_beside_a_saver, deadline),
-                                       cmocka_unit_test_setup(test_large_manifest, deadline),
-                                       cmocka_unit_test_setup(test_pipes, deadline)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_closed_streams, deadline), /* these two fork before there are sessions */
+        cmocka_unit_test_setup(test_beside_a_saver, deadline),
+        cmocka_unit_test_setup(test_others, deadline),
+        cmocka_unit_test_setup(test_link, deadline),
+        cmocka_unit_test_setup(test_more_in_it, deadline),
+        cmocka_unit_test_setup(test_no_series, deadline),
+        cmocka_unit_test_setup(test_large_manifest, deadline),
+        cmocka_unit_test_setup(test_pipes, deadline)};
     char folder[] = "folders-XXXXXX", command[64];
     if (!mkdtemp(folder) || chdir(folder) != 0) {
         return 1;
