@@ -128,8 +128,8 @@ dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out)
 dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o)
 {
     dm_status status = dmi_wait_done(o->s, o->s->remote ? dmi_wait_mark(o->s) : o->s->command, 0);
-    status = status == DM_OK ? dmi_failures_report(o->s, o->first, UINT64_MAX) : status;
-    return status == DM_OK ? dmi_failures_report(o->s, 0, UINT64_MAX) : status;
+    status = status == DM_OK ? dmi_failures_report(o->s, o->first, UINT64_MAX, UINT64_MAX) : status;
+    return status == DM_OK ? dmi_wait(o->s, o->s->command) : status;
 }
 
 static dm_status load(dmi_checkpoint_opened *o, const char *path, int count, const dm_checkpoint_item *items)

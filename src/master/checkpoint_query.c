@@ -32,7 +32,7 @@ bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *
         return false;
     }
     if (o->s) {
-        (void)!dmi_failures_report(o->s, o->first, UINT64_MAX);
+        (void)!dmi_failures_report(o->s, o->first, UINT64_MAX, UINT64_MAX);
     }
     return true;
 }

@@ -699,7 +699,7 @@ static void counted(dmt_case *c, const char *what, int64_t got, int64_t want)
  * did. */
 static void counters_case(dmt_case *c)
 {
-    enum { CALLS = 10, PASSES = 3 };
+    enum { FILLS = 10, PASSES = 3 };
     dm_session *s = c->session;
     if (c->workers < 2) {
         return;
@@ -725,12 +725,12 @@ static void counters_case(dmt_case *c)
     add_workers(c, -1, whole);
 
     DMT_OK(c, dm_group_begin(s, here));
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < FILLS; i++) {
         DMT_OK(c, dm_scale(s, 1, x, x));
     }
     DMT_OK(c, dm_group_end(s));
     dm_counters a = counters_of(c, here), b = counters_of(c, there);
-    counted(c, "calls of the first group", a.commands, 1 + CALLS);
+    counted(c, "calls of the first group", a.commands, 1 + FILLS);
     counted(c, "calls of the other", b.commands, 1);
     DMT_OK(c, dm_group_begin(s, here));
     DMT_OK(c, dm_group_begin(s, there)); /* the inner one counts */
@@ -739,7 +739,7 @@ static void counters_case(dmt_case *c)
     DMT_OK(c, dm_group_end(s));
     counted(c, "flops of the first group", counters_of(c, here).flops, 0);
     counted(c, "flops of the other", counters_of(c, there).flops, 2 * SIDE * SIDE * SIDE);
-    counted(c, "commands of the first group", counters_of(c, here).commands, 1 + CALLS);
+    counted(c, "commands of the first group", counters_of(c, here).commands, 1 + FILLS);
 
     DMT_OK(c, dm_group_begin(s, across));
     DMT_OK(c, dm_copy(s, z, t)); /* each sends half of its half */
