@@ -60,8 +60,8 @@ static void test_convolutions(void **state)
     assert_int_equal(folded.columns[1], 2 * 2 * 16);
     const int64_t least = 16 << 20;
     assert_int_equal(dmi_cudnn_room(&d), least);
-    /* x as blocks: 2 x 5 x 5 x 16 elements of 2 bytes; w: 6 x 64 */
-    assert_int_equal(dmi_cudnn_workspace(&d), least + 1792 + 768);
+    /* x as blocks: 2 x 5 x 5 x 16 elements of 2 bytes; w: 6 x 64; the bias of 6 */
+    assert_int_equal(dmi_cudnn_workspace(&d), least + 1792 + 768 + 256);
     d.in[2] = 8; /* as many channels as are aligned: nothing is folded */
     assert_false(dmi_cudnn_folds(&d));
     assert_int_equal(dmi_cudnn_workspace(&d), least);

@@ -375,6 +375,8 @@ static dm_status call_momentum(tool_op *o)
 /* And 3: a copy of the weights. */
 static dm_status prepare_momentum_rounded(tool_op *o)
 {
+    o->dtype = DM_F32; /* of weights that have a copy */
+    o->tolerance = 2e-5;
     dm_status status = prepare_momentum(o);
     status = TOOL_TRY(status, tool_op_vector(o, 3, DM_BF16, -1, 1));
     o->bytes += 2 * (double)o->n;

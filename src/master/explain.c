@@ -94,8 +94,8 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
     }
 }
 
-/* "worker 0 sends 64 to worker 1, 8 to the master"; nothing where it sends nothing. sent: [endpoints]. Of many
- * receivers the first. */
+/* "sent by worker 0: 64 to worker 1, 8 to the master"; nothing where it sends nothing. sent: [endpoints]. Of
+ * many receivers the first. */
 static void explain_links(dmi_session *s, const dmi_plan *plan, int64_t *sent)
 {
     enum { SHOWN = 64 };
@@ -110,7 +110,7 @@ static void explain_links(dmi_session *s, const dmi_plan *plan, int64_t *sent)
     if (plan->bytes_sent == 0) {
         return;
     }
-    dmi_explain_printf(s, "  worker %d sends", plan->me);
+    dmi_explain_printf(s, "  sent by worker %d:", plan->me);
     for (int to = 0; to < s->workers; to++) {
         if (sent[to] > 0 && shown++ < SHOWN) {
             dmi_explain_printf(s, "%s %" PRId64 " to worker %d", before, sent[to], to);

@@ -161,11 +161,11 @@ static void links(dmt_case *c, int worker, int64_t *sent)
     }
 }
 
-/* The same out of the text for the first call: "worker 0 sends 64 to worker 1, 8 to the master". */
+/* The same out of the text for the first call: "sent by worker 0: 64 to worker 1, 8 to the master". */
 static void predicted_links(dmt_case *c, const char *text, int worker, int64_t *sent)
 {
     char head[40];
-    snprintf(head, sizeof head, "  worker %d sends ", worker);
+    snprintf(head, sizeof head, "  sent by worker %d: ", worker);
     memset(sent, 0, (size_t)(c->workers + 1) * sizeof *sent);
     const char *at = strstr(text, head), *end = at ? strchr(at, '\n') : NULL;
     for (at = at ? at + strlen(head) : NULL; at && at < end;) {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM = 8192, SIDE = 4 };
+enum { ROOM = 8192, SIDE = 4, MOST_CALLS = 5 };
 
 static union {
     char bytes[ROOM];
@@ -114,6 +114,7 @@ static void part(void)
     f.part.runs = 1;
     f.part.operands = 1;
     f.part.members = 1;
+    f.part.calls = MOST_CALLS;
 }
 
 /* One operand, two numbers, room for two modes. */
@@ -524,6 +525,8 @@ static void test_runs(void **state)
     WRONG(part, f.part.part = 1, next);
     WRONG(part, f.part.runs = 3, next);
     WRONG(part, f.part.operands = 2, next);
+    WRONG(part, f.part.first = -1, next);
+    WRONG(part, f.part.first = MOST_CALLS, next);
     WRONG(part, part_operands()[0] = -1, "a part of a program has an operand that the program has not");
     WRONG(part, part_operands()[0] = 1, "a part of a program has an operand that the program has not");
     WRONG(part, of->course.parts = 0, next);
