@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds up the lines "worker 0 sends 64 to worker 1, 8 to the master" of a text of dm_explain_end. */
+/* Adds up the lines "sent by worker 0: 64 to worker 1, 8 to the master" of a text of dm_explain_end. */
 static void add_up(const char *text, int workers, int64_t *sent)
 {
     memset(sent, 0, (size_t)workers * (size_t)workers * sizeof *sent);
     for (const char *line = text; line; line = strchr(line, '\n')) {
         int from = -1, read = 0;
         line += *line == '\n';
-        if (sscanf(line, " worker %d sends%n", &from, &read) != 1 || read == 0) {
+        if (sscanf(line, " sent by worker %d:%n", &from, &read) != 1 || read == 0) {
             continue;
         }
         for (const char *at = line + read; at; at = *at == ',' ? at + 1 : NULL) {

@@ -52,8 +52,9 @@ bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *
 void dmi_checkpoint_describe(const char *folder, const dmi_manifest *m, const dmi_saved *saved,
                              dm_checkpoint_info *out);
 /* --- checkpoint_load.c */
-/* Waits for all commands. The first failure of those since it was opened, or else that of any before. */
-DM_CHECKED dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o);
+/* Waits for all commands. `before`, if that is an error: failures of those since it was opened are part of it,
+ * and told with it. Else the first of these, or that of any before. */
+DM_CHECKED dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o, dm_status before);
 /* What calls that fill arrays begin with. */
 DM_CHECKED dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out);
 /* All checks of an item that need no data, so that what fails by them has changed nothing. */

@@ -125,9 +125,17 @@ dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out)
                : status;
 }
 
-dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o)
+dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o, dm_status before)
 {
+    char text[DMI_ERROR_TEXT];
+    snprintf(text, sizeof text, "%s", before == DM_OK ? "" : dmi_error_text());
     dm_status status = dmi_wait_done(o->s, o->s->remote ? dmi_wait_mark(o->s) : o->s->command, 0);
+    if (before != DM_OK) {
+        if (status == DM_OK) {
+            (void)!dmi_failures_report(o->s, o->first, UINT64_MAX, UINT64_MAX);
+        }
+        return dmi_fail(before, "%s", text);
+    }
     status = status == DM_OK ? dmi_failures_report(o->s, o->first, UINT64_MAX, UINT64_MAX) : status;
     return status == DM_OK ? dmi_wait(o->s, o->s->command) : status;
 }
@@ -143,7 +151,7 @@ static dm_status load(dmi_checkpoint_opened *o, const char *path, int count, con
             status = dmi_checkpoint_fill(o, dmi_manifest_find(&o->manifest, items[i].name), items[i].array);
         }
     }
-    status = status == DM_OK ? dmi_checkpoint_filled(o) : status;
+    status = dmi_checkpoint_filled(o, status);
     for (int i = 0; i < count && status == DM_OK; i++) {
         const dmi_saved *saved = dmi_manifest_find(&o->manifest, items[i].name);
         if (!items[i].array.id && saved->value_bytes > 0) {
@@ -193,8 +201,7 @@ dm_status dmi_checkpoint_array(const dmi_checkpoint_opened *o, const dmi_saved *
     if (status != DM_OK) {
         return status;
     }
-    status = dmi_checkpoint_fill(o, saved, a);
-    status = status == DM_OK ? dmi_checkpoint_filled(o) : status;
+    status = dmi_checkpoint_filled(o, dmi_checkpoint_fill(o, saved, a));
     if (status != DM_OK) {
         return dmi_array_release(o->s->public_handle, a, status);
     }

@@ -207,7 +207,7 @@ static dm_status load(loading *l, const char *path)
         status = dmi_fail(DM_ERR_NOMEM, "no memory for a list of arrays");
     }
     status = status == DM_OK ? fill_arrays(l) : status;
-    status = status == DM_OK ? dmi_checkpoint_filled(&l->o) : status;
+    status = dmi_checkpoint_filled(&l->o, status);
     if (status == DM_OK) {
         fill_values(l);
     } else {

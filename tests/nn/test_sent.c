@@ -62,7 +62,7 @@ static traffic of_plans(char *text)
             t.received[worker] += received;
         }
         int first = 0;
-        if (sscanf(line, " worker %d sends %n", &worker, &first) == 1 && first > 0) {
+        if (sscanf(line, " sent by worker %d: %n", &worker, &first) == 1 && first > 0) {
             assert_in_range(worker, 0, MOST - 1);
             of_links(line + first, t.link[worker]);
         }
