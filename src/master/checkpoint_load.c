@@ -128,6 +128,9 @@ dm_status dmi_checkpoint_reading(dm_session *session, dmi_session **out)
 dm_status dmi_checkpoint_filled(const dmi_checkpoint_opened *o, dm_status before)
 {
     char text[DMI_ERROR_TEXT];
+    if (before != DM_OK && o->s->command < o->first) { /* none has been sent since */
+        return before;
+    }
     snprintf(text, sizeof text, "%s", before == DM_OK ? "" : dmi_error_text());
     dm_status status = dmi_wait_done(o->s, o->s->remote ? dmi_wait_mark(o->s) : o->s->command, 0);
     if (before != DM_OK) {

@@ -94,13 +94,11 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
     }
 }
 
-/* "sent by worker 0: 64 to worker 1, 8 to the master"; nothing where it sends nothing. sent: [endpoints]. Of
- * many receivers the first. */
+/* "sent by worker 0: 64 to worker 1, 8 to the master"; nothing where it sends nothing. sent: [endpoints]. All
+ * receivers: nn/solver/links.c adds these lines up. */
 static void explain_links(dmi_session *s, const dmi_plan *plan, int64_t *sent)
 {
-    enum { SHOWN = 64 };
     const char *before = "";
-    int shown = 0;
     memset(sent, 0, (size_t)(s->workers + 1) * sizeof *sent);
     for (int i = 0; i < plan->nstep; i++) {
         if (plan->step[i].kind == DMI_STEP_PUSH) {
@@ -112,13 +110,10 @@ static void explain_links(dmi_session *s, const dmi_plan *plan, int64_t *sent)
     }
     dmi_explain_printf(s, "  sent by worker %d:", plan->me);
     for (int to = 0; to < s->workers; to++) {
-        if (sent[to] > 0 && shown++ < SHOWN) {
+        if (sent[to] > 0) {
             dmi_explain_printf(s, "%s %" PRId64 " to worker %d", before, sent[to], to);
             before = ",";
         }
-    }
-    if (shown > SHOWN) {
-        dmi_explain_printf(s, ", and to %d more workers", shown - SHOWN);
     }
     if (sent[s->workers] > 0) {
         dmi_explain_printf(s, "%s %" PRId64 " to the master", before, sent[s->workers]);
