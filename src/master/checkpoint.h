@@ -45,8 +45,7 @@ typedef struct dmi_checkpoint_opened {
 DM_CHECKED dm_status dmi_checkpoint_open(const char *path, dmi_checkpoint_opened *out);
 void dmi_checkpoint_close(dmi_checkpoint_opened *o); /* also where opening has failed */
 /* Is the checkpoint that a series' path led to not there any more? A saver with `keep` has removed it, and
- * there is a newer one: what has failed by that begins again, and what this try's commands have made fail is
- * forgotten. False after too many tries. Keeps the error's text where it is false. */
+ * there is a newer one: what has failed by that begins again. False after too many tries. */
 bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *tries);
 /* What dm_checkpoint_query gives of an item. */
 void dmi_checkpoint_describe(const char *folder, const dmi_manifest *m, const dmi_saved *saved,

@@ -22,19 +22,7 @@ static bool is_gone(const char *folder)
 
 bool dmi_checkpoint_lost(const char *path, const dmi_checkpoint_opened *o, int *tries)
 {
-    char text[DMI_ERROR_TEXT];
-    if (!o->folder || strcmp(o->folder, path) == 0 || ++*tries >= MOST_TRIES || !is_gone(o->folder)) {
-        return false;
-    }
-    snprintf(text, sizeof text, "%s", dmi_error_text());
-    if (o->s && dmi_wait_done(o->s, o->s->remote ? dmi_wait_mark(o->s) : o->s->command, 0) != DM_OK) {
-        (void)dmi_fail(DM_ERR_INTERNAL, "%s", text);
-        return false;
-    }
-    if (o->s) {
-        (void)!dmi_failures_report(o->s, o->first, UINT64_MAX, UINT64_MAX);
-    }
-    return true;
+    return o->folder && strcmp(o->folder, path) != 0 && ++*tries < MOST_TRIES && is_gone(o->folder);
 }
 
 dm_status dmi_checkpoint_open(const char *path, dmi_checkpoint_opened *out)

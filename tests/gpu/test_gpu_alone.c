@@ -31,6 +31,14 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+static void two_gpus_or_skip(void)
+{
+    if (gpus_or_skip() < 2) {
+        puts("one GPU, skipped");
+        skip();
+    }
+}
+
 static dm_status open_session(const char *more, dm_session **out)
 {
     char options[200];
@@ -158,10 +166,7 @@ static void test_bits(void **state)
                                        ",program_device=on,profile=/dev/null"};
     static results want, got;
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     run_way("", &want);
     assert_null(strstr(want.explained, "alone"));
     for (int i = 0; i < (int)(sizeof ways / sizeof *ways); i++) {
@@ -208,10 +213,7 @@ static double run_ahead(const char *options)
 static void test_ahead(void **state)
 {
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     double want = run_ahead(""), got = run_ahead(",program_device=on");
     assert_true(want == got);
 }
@@ -241,10 +243,7 @@ static void test_others(void **state)
     double value = 0;
     int64_t alive;
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     right(open_session(",program_device=on", &s));
     assert_int_equal(open_session("", &second), DM_ERR_CONFIG);
     assert_non_null(strstr(dm_error_message(), "program_device=on"));
@@ -299,10 +298,7 @@ static void test_room(void **state)
     double value = 0;
     int64_t alive;
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     right(open_session(",program_device=on,memory_limit=400000", &s));
     const int64_t n = LIMIT / 2 / (int64_t)sizeof value;
     dm_layout rows = dm_layout_split(s, 0), all = dm_layout_replicated(s);
@@ -331,10 +327,7 @@ static void test_failure(void **state)
     double value;
     int64_t alive;
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     right(open_session(",program_device=on", &s));
     const int64_t n = 10 * dm_workers(s);
     dm_layout rows = dm_layout_split(s, 0), one = dm_layout_single(0);
@@ -376,10 +369,7 @@ static void test_second_failure(void **state)
     int64_t alive;
     const int64_t n = 30;
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     right(open_session(",program_device=on", &s));
     dm_layout rows = dm_layout_split(s, 0), first = dm_layout_single(0), second = dm_layout_single(1);
     right(dm_array_create(s, DM_F64, 1, &n, &rows, &x));
@@ -417,10 +407,7 @@ static void test_cancel(void **state)
     int64_t alive;
     const int64_t n = 1000;
     (void)state;
-    if (gpus_or_skip() < 2) {
-        puts("one GPU, skipped");
-        skip();
-    }
+    two_gpus_or_skip();
     right(open_session(",program_device=on", &s));
     dm_layout rows = dm_layout_split(s, 0), all = dm_layout_replicated(s);
     right(dm_array_create(s, DM_F64, 1, &n, &rows, &x));
