@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "support/try.h"
 
 #ifndef DMATH_WITH_CUDA
 enum { SIDE = 24, FIRST = 15, SAMPLE = 30, ALARM_S = 200 };
@@ -21,14 +22,6 @@ typedef struct arrays {
     dm_array a, b, c, sum;
     dm_program program;
 } arrays;
-
-#define TRY(call)                                                                                              \
-    do {                                                                                                       \
-        dm_status status_ = (call);                                                                            \
-        if (status_ != DM_OK) {                                                                                \
-            return status_;                                                                                    \
-        }                                                                                                      \
-    } while (0)
 
 /* b = 2 where a = 1: each element of c is 2 SIDE. */
 static dm_status product_of(dm_session *s, const arrays *k)

@@ -4,6 +4,8 @@
 #define FAULT_FORMS_H
 
 #include "robust.h"
+#include "support/folder.h"
+#include "support/try.h"
 
 #include <dmath/checkpoint.h>
 #include <dmath/control.h>
@@ -18,8 +20,6 @@
 #include <dmath/random.h>
 #include <dmath/reduce.h>
 
-#include <ftw.h>
-
 enum { SIDE = 12, OUTPUTS = 3 };
 
 typedef struct fixture {
@@ -33,14 +33,6 @@ typedef struct fixture {
     int outs;
     const char *folder;
 } fixture;
-
-#define TRY(call)                                                                                              \
-    do {                                                                                                       \
-        dm_status s_ = (call);                                                                                 \
-        if (s_ != DM_OK) {                                                                                     \
-            return s_;                                                                                         \
-        }                                                                                                      \
-    } while (0)
 
 /* A call with its outputs. */
 #define FORM(name, call, ...)                                                                                  \
@@ -671,14 +663,6 @@ static dm_status form_event(fixture *f)
     return dm_event_wait(f->s, event, -1);
 }
 
-static int remove_one(const char *path, const struct stat *is, int type, struct FTW *at)
-{
-    (void)is;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 static dm_status save_and_load(fixture *f, const char *path)
 {
     const dm_checkpoint_item item = DM_KEEP_ARRAY("c", f->c);
@@ -697,7 +681,7 @@ static dm_status form_checkpoint(fixture *f)
     snprintf(path, sizeof path, "%s/series", f->folder);
     f->out[f->outs++] = f->c;
     dm_status status = save_and_load(f, path);
-    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    (void)dmt_remove_folder(path);
     return status;
 }
 
@@ -726,7 +710,7 @@ static dm_status form_session(fixture *f)
     snprintf(path, sizeof path, "%s/whole", f->folder);
     f->out[f->outs++] = f->c;
     dm_status status = save_and_load_all(f, path);
-    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    (void)dmt_remove_folder(path);
     return status;
 }
 

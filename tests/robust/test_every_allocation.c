@@ -6,6 +6,8 @@
 #include "robust.h"
 
 #include "base/fault.h"
+#include "support/folder.h"
+#include "support/try.h"
 
 #include <dmath/checkpoint.h>
 #include <dmath/control.h>
@@ -14,19 +16,9 @@
 #include <dmath/profile.h>
 #include <dmath/program.h>
 
-#include <ftw.h>
-
 enum { SIDE = 12, FIRST = 60, STEP = 17 };
 
 static char folder[] = "/tmp/dmath-allocations-XXXXXX";
-
-#define TRY(call)                                                                                              \
-    do {                                                                                                       \
-        dm_status status_ = (call);                                                                            \
-        if (status_ != DM_OK) {                                                                                \
-            return status_;                                                                                    \
-        }                                                                                                      \
-    } while (0)
 
 /* In a group of two, an array whose blocks lie where a table says. */
 static dm_status groups(dm_session *s, const double *want)
@@ -191,14 +183,6 @@ static void test_profiles(void **state)
     close_session(s);
 }
 
-static int remove_one(const char *path, const struct stat *is, int type, struct FTW *at)
-{
-    (void)is;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 static int begin(void **state)
 {
     (void)state;
@@ -209,7 +193,7 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return dmt_remove_folder(folder);
 }
 
 int main(void)

@@ -4,11 +4,11 @@
 #include "robust.h"
 
 #include "base/fault.h"
+#include "support/folder.h"
 
 #include <dirent.h>
 #include <dmath/checkpoint.h>
 #include <dmath/control.h>
-#include <ftw.h>
 #include <sys/stat.h>
 
 enum { SIDE = 12, MOST_CALLS = 400 };
@@ -106,14 +106,6 @@ static void test_arrays(void **state)
     close_session(s);
 }
 
-static int remove_one(const char *path, const struct stat *is, int type, struct FTW *at)
-{
-    (void)is;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 /* The status of all of it; step: as loaded. */
 static dm_status keep_and_load(dm_session *s, const char *path, dm_array a, dm_array b, int64_t *step,
                                bool *sure)
@@ -165,7 +157,7 @@ static void test_checkpoints(void **state)
                                   (dm_checkpoint_item[]){DM_KEEP_ARRAY("a", b), DM_KEEP_VALUE("step", &step)}));
             assert_true(sure ? step == 2 : step == 1 || step == 2);
             assert_int_equal(value_of(s, b), step);
-            (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+            (void)dmt_remove_folder(path);
         }
         assert_false(more);
     }
