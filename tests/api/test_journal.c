@@ -448,7 +448,7 @@ static void remove_series(void)
     for (int i = 0; i < 2; i++) {
         char path[96];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        (void)dmt_remove_folder(path);
     }
 }
 
