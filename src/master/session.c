@@ -403,10 +403,12 @@ static dm_status give_up(dm_session *session, dmi_session *s)
         return first;
     }
     session->given_up = s;
-    dm_status status = died ? dmi_broken(s)
-                            : dmi_fail(broken ? (dm_status)atomic_load(&dmi_hub_port(&s->hub, s->broken)->broken)
-                                              : DM_ERR_TIMEOUT,
-                                       "a worker is stuck; the session ends without its workers: %s", s->launch->left);
+    dm_status status = died
+                           ? dmi_broken(s)
+                           : dmi_fail(broken ? (dm_status)atomic_load(&dmi_hub_port(&s->hub, s->broken)->broken)
+                                             : DM_ERR_TIMEOUT,
+                                      "a worker %s; the session ends without its workers: %s",
+                                      broken ? "has failed" : "is stuck", s->launch->left);
     dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
     return status;
 }

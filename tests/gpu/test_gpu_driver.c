@@ -1,7 +1,8 @@
 /* A driver whose N-th request to the host fails, and a library whose N-th allocation does, for many N: a new
  * session, products, transposes, sums, programs, files and a checkpoint on emulated GPUs. Each call is right or
  * says that it failed, the session ends, and the next one is as if nothing had been. With DMATH_TEST_FAULTS=all
- * every N; with a number a sample, the denser the larger it is. */
+ * every N; with a number a sample, the denser the larger it is. Then drivers that fail for ever from the N-th
+ * request on, each in a process of its own: its session fails, and nobody waits for ever. */
 #include "gpu_case.h"
 
 #include <dmath/checkpoint.h>
@@ -9,6 +10,7 @@
 #include <dmath/program.h>
 
 #include <stdbool.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fault.h"
@@ -167,13 +169,60 @@ static void test_every_request(void **state)
     }
 }
 
+/* A child's: 0: all is well, 1: the driver failed and it was said. */
+static int without_driver(const char *options, long at)
+{
+    char text[128], fault[32];
+    dm_session *s = NULL;
+    snprintf(text, sizeof text, "device=emulated,share_gpu=1,log=error,%s", options);
+    snprintf(fault, sizeof fault, "driver:%ld:on", at);
+    dm_config config = {.size = sizeof config, .workers = 2, .options = text};
+    alarm(ALARM_S);
+    if (dm_init(&config, &s) != DM_OK) {
+        return 2;
+    }
+    dmi_fault_plant(fault);
+    dm_status status = work(s), end = dm_finalize(s, NULL);
+    status = status == DM_OK ? end : status;
+    return status == DM_OK ? 0 : dm_error_message()[0] ? 1 : 3;
+}
+
+/* Before a session of this process: a child has none of the GPUs that its parent has used. */
+static void test_driver_gone(void **state)
+{
+    (void)state;
+    if (dmi_cu_devices() == 0) {
+        skip();
+    }
+    for (int i = 0; i < 2; i++) {
+        int said = 0, points = 0, ended = 1;
+        for (long at = 1; ended == 1; at += 1 + at / 6, points++) {
+            int code = 0;
+            fflush(stdout);
+            pid_t child = fork();
+            if (child == 0) {
+                _exit(without_driver(settings[i], at));
+            }
+            assert_int_equal(waitpid(child, &code, 0), child);
+            ended = WIFEXITED(code) ? WEXITSTATUS(code) : 4;
+            if (ended > 1) {
+                fail_msg("%s, driver:%ld:on: %s", settings[i], at,
+                         ended == 2   ? "no session"
+                         : ended == 3 ? "an error without a text"
+                                      : "it hung or crashed");
+            }
+            said += ended;
+        }
+        print_message("%s driver gone: %d points, %d said so\n", settings[i], points, said);
+        assert_true(said > 10);
+    }
+}
+
 static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/dmath-driver-XXXXXX");
-    return dm_register("driver add", add) == DM_OK && mkdtemp(folder) && chdir(folder) == 0
-               ? 0
-               : -1; /* profiles and traces go there, too */
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1; /* profiles and traces go there, too */
 }
 
 static int remove_folder(void **state)
@@ -192,7 +241,8 @@ int main(void)
     return 0;
 #else
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_driver_gone, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_every_request, make_folder, remove_folder)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return dm_register("driver add", add) == DM_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
 #endif
 }

@@ -37,7 +37,7 @@ static struct {
 /* --- operations ------------------------------------------------------------------------ */
 void *dmi_emu_op_new(size_t bytes)
 {
-    return (calloc)(1, bytes); /* the library's own name, not base/fault_calls.h's */
+    return calloc(1, bytes);
 }
 
 static void sleep_us(int64_t us)

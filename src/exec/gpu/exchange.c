@@ -404,6 +404,12 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
             dmi_engine_inherit(e, w->inst, culprit);
         }
     }
+    if (__atomic_load_n(&e->gpu->words->word[WORD_GIVE_UP], __ATOMIC_ACQUIRE) &&
+        !atomic_load(&w->inst->failed)) {
+        dmi_engine_fail_step(
+            e, w,
+            dmi_fail(DM_ERR_INTERNAL, "it no longer waits for the other GPUs, for the session has failed"));
+    }
     if (x->part && !atomic_load(&w->inst->failed)) {
         for (int i = 0; i < x->pushes + x->arrivals; i++) {
             const int64_t bytes = x->part[i].width * x->part[i].height;

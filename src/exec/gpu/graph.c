@@ -340,7 +340,10 @@ int dmi_gpu_launch_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at)
         return 0;
     }
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
-    dmi_gpu_failed(e, w, dmi_cu_graph_launch(k->graph, e->gpu->stream[lane]));
+    if (dmi_cu_graph_launch(k->graph, e->gpu->stream[lane]) != DM_OK) {
+        dmi_log(DMI_LOG_INFO, "a program's kernels run one by one: %s", dmi_error_text());
+        return 0;
+    }
     return (int)length;
 }
 

@@ -143,7 +143,7 @@ void dmi_gpu_buffer_free(dmi_engine *e, dmi_staging_buffer *p)
 
 void dmi_gpu_buffer_on_device(dmi_engine *e, int lane, dmi_buffer_list *list, dmi_staging_buffer *p)
 {
-    dmi_gpu_failed(e, p->work, dmi_cu_event_record(p->event, e->gpu->stream[lane]));
+    dmi_gpu_failed(e, p->work, dmi_gpu_mark(e, p->event, lane));
     dmi_gpu_buffer_append(list, p);
 }
 

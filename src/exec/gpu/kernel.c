@@ -168,6 +168,21 @@ static dm_status execute(dmi_engine *e, int lane, dmi_queued_step *w)
     return is(w, DMI_TRAIT_WAITS) ? fused_step(e, lane, w) : kernel_step(e, lane, w);
 }
 
+/* Also where its command has failed, for peers wait for it. */
+static void exchange_step(dmi_engine *e, int lane, dmi_queued_step *w)
+{
+    dm_status status;
+    int64_t pause_ns = 0;
+    atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
+    dmi_gpu_time_begin(e, lane, w);
+    do {
+        status = dmi_gpu_after(e, lane, &w->wait);
+        status = status == DM_OK ? dmi_gpu_put_exchange(e, lane, w) : status;
+    } while (dmi_gpu_again(e, status, &pause_ns));
+    dmi_gpu_time_end(e, lane, w);
+    dmi_gpu_failed(e, w, status);
+}
+
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     if (is(w, DMI_TRAIT_HOST)) {
@@ -180,10 +195,12 @@ bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w)
     if (is(w, DMI_TRAIT_WAITS) && e->gpu->issued[DMI_LANE_COMPUTE_1] < w->inst->base.seq[DMI_LANE_COMPUTE_1]) {
         return false;
     }
+    if (w->step->kind == DMI_STEP_EXCHANGE) {
+        exchange_step(e, lane, w);
+        return true;
+    }
     dm_status status = dmi_gpu_after(e, lane, &w->wait);
-    /* an exchange also where its command has failed, for peers wait for it */
-    bool works =
-        w->step->kind == DMI_STEP_EXCHANGE || (!atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w));
+    bool works = !atomic_load(&w->inst->failed) && dmi_gpu_has_memory(w);
     if (status == DM_OK && works) {
         atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
         dmi_gpu_time_begin(e, lane, w);

@@ -4,7 +4,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { FIRST_PAUSE_NS = 1000000, LAST_PAUSE_NS = 250000000 };
 
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp)
 {
@@ -33,13 +36,43 @@ static dmi_lane_event *find_event(dmi_gpu *g, int lane, uint64_t seq)
     return best;
 }
 
-static dm_status record(dmi_gpu *g, int lane)
+bool dmi_gpu_again(dmi_engine *e, dm_status status, int64_t *pause_ns)
 {
+    int device;
+    if (status == DM_OK || dmi_cu_lost(&device) || atomic_load(&e->port->broken)) {
+        return false;
+    }
+    if (*pause_ns < LAST_PAUSE_NS) {
+        *pause_ns = *pause_ns ? 4 * *pause_ns : FIRST_PAUSE_NS;
+        dmi_log(DMI_LOG_INFO, "worker %d: %s; tried again", e->config.me, dmi_error_text());
+        nanosleep(&(struct timespec){.tv_nsec = *pause_ns}, NULL);
+        return true;
+    }
+    dmi_log(DMI_LOG_ERROR, "worker %d: %s; the session cannot go on", e->config.me, dmi_error_text());
+    dmi_gpu_give_up(e);
+    atomic_store(&e->port->broken, DM_ERR_INTERNAL);
+    dmi_bell_ring(&dmi_hub_port(e->config.hub, e->config.endpoints - 1)->bell);
+    return false;
+}
+
+dm_status dmi_gpu_mark(dmi_engine *e, dmi_event event, int stream)
+{
+    dm_status status;
+    int64_t pause_ns = 0;
+    do {
+        status = dmi_cu_event_record(event, e->gpu->stream[stream]);
+    } while (dmi_gpu_again(e, status, &pause_ns));
+    return status;
+}
+
+static dm_status record(dmi_engine *e, int lane)
+{
+    dmi_gpu *g = e->gpu;
     dmi_lane_events *m = &g->events[lane];
     dmi_lane_event *found = &m->event[m->head++ % EVENTS];
     m->looked = DMI_MAX(m->looked, m->head > EVENTS ? m->head - EVENTS : 0);
     found->seq = g->issued[lane];
-    return dmi_cu_event_record(found->event, g->stream[lane]);
+    return dmi_gpu_mark(e, found->event, lane);
 }
 
 /* Records an event behind a step that others may wait for. An event recorded later would stand behind more work
@@ -53,23 +86,24 @@ void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w)
     uint64_t last = m->head ? m->event[(m->head - 1) % EVENTS].seq : 0;
     uint64_t since = g->issued[lane] - last;
     if (transfers ? w->step->awaited || since >= EVENT_TRANSFERS : since >= EVENT_EVERY) {
-        dmi_gpu_failed(e, w, record(g, lane));
+        dmi_gpu_failed(e, w, record(e, lane));
     }
 }
 
-static dm_status after_lane(dmi_gpu *g, int stream, int lane, uint64_t seq)
+static dm_status after_lane(dmi_engine *e, int stream, int lane, uint64_t seq)
 {
+    dmi_gpu *g = e->gpu;
     if (stream == lane || seq <= g->known[stream].seq[lane]) { /* a stream keeps its own order */
         return DM_OK;
     }
     dmi_lane_event *found = find_event(g, lane, seq);
     dm_status status = DM_OK;
     if (!found) {
-        status = record(g, lane);
+        status = record(e, lane);
         found = &g->events[lane].event[(g->events[lane].head - 1) % EVENTS];
     }
+    status = status == DM_OK ? dmi_cu_event_after(g->stream[stream], found->event) : status;
     if (status == DM_OK) {
-        status = dmi_cu_event_after(g->stream[stream], found->event);
         g->known[stream].seq[lane] = found->seq;
     }
     return status;
@@ -87,11 +121,13 @@ static dm_status after_arrivals(dmi_engine *e, int stream, int number, uint64_t 
         int pair = dmi_engine_pair(e, w->step->peer, w);
         uint64_t *known = &g->arrivals[stream][pair];
         if (*known < w->ordinal + 1) {
-            *known = w->ordinal + 1;
             status = dmi_gpu_wait(e, stream, &g->arrived[pair], w->ordinal + 1);
+            *known = status == DM_OK ? w->ordinal + 1 : *known;
         }
     }
-    g->known[stream].seq[number] = DMI_MAX(from, seq);
+    if (status == DM_OK) {
+        g->known[stream].seq[number] = DMI_MAX(from, seq);
+    }
     return status;
 }
 
@@ -101,7 +137,7 @@ dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
     for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
         if (stamp->seq[lane] > atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed)) {
             status = dmi_lane_receives(lane) ? after_arrivals(e, stream, lane, stamp->seq[lane])
-                                             : after_lane(e->gpu, stream, lane, stamp->seq[lane]);
+                                             : after_lane(e, stream, lane, stamp->seq[lane]);
         }
     }
     return status;
@@ -124,7 +160,12 @@ const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal)
 
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
 {
-    return dmi_cu_copy(e->gpu->stream[stream], counter, dmi_gpu_number(e, ordinal), sizeof *counter);
+    dm_status status;
+    int64_t pause_ns = 0;
+    do {
+        status = dmi_cu_copy(e->gpu->stream[stream], counter, dmi_gpu_number(e, ordinal), sizeof *counter);
+    } while (dmi_gpu_again(e, status, &pause_ns));
+    return status;
 }
 
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
@@ -203,7 +244,7 @@ bool dmi_gpu_look(dmi_engine *e, bool idle)
             moved = true;
         }
         bool unmarked = m->looked == m->head && g->issued[lane] > g->reached[lane];
-        if (idle && unmarked && record(g, lane) != DM_OK) {
+        if (idle && unmarked && record(e, lane) != DM_OK) {
             dmi_log(DMI_LOG_ERROR, "worker %d: %s", e->config.me, dmi_error_text());
         }
     }

@@ -27,7 +27,7 @@ void dmi_gpu_packed_take(dmi_staging *s, dmi_staged *buffer, dmi_queued_step *w,
 void dmi_gpu_packed_record(dmi_engine *e, dmi_queued_step *w, int lane)
 {
     w->staged->used = true;
-    dmi_gpu_failed(e, w, dmi_cu_event_record(w->staged->event, e->gpu->stream[lane]));
+    dmi_gpu_failed(e, w, dmi_gpu_mark(e, w->staged->event, lane));
 }
 
 void dmi_gpu_packed_pack(dmi_engine *e, dmi_staged *buffer, dmi_queued_step *w)

@@ -106,6 +106,12 @@ struct dmi_gpu {
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp);
 /* What comes next on a stream waits for what the stamp names (all of it is issued). */
 dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
+/* Others wait on their devices, or the host does, for what a call puts on a stream. So a call that has failed
+ * is made again for a while, for its driver may only be short of memory; then the session has failed. pause_ns:
+ * 0 before the first call. False: it has succeeded, or is not to be made again. */
+bool dmi_gpu_again(dmi_engine *e, dm_status status, int64_t *pause_ns);
+/* Records an event, again and again. */
+DM_CHECKED dm_status dmi_gpu_mark(dmi_engine *e, dmi_event event, int stream);
 /* Raises a counter, of any device, to an ordinal when the stream gets there: a 4-byte copy, which follows a
  * payload's copy without a gap. */
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
@@ -148,7 +154,7 @@ int dmi_gpu_issue_graph(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at
 /* The same in two parts, for the run that begins with w, of a section. Prepares its graph, or where it gets
  * none, what its steps need of the host and the device. */
 void dmi_gpu_prepare_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at);
-/* Launches the graph; 0: there is none. */
+/* Launches the graph; 0: there is none, or it cannot be launched, and its steps are to be issued one by one. */
 int dmi_gpu_launch_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at);
 /* Steps of the run that begins with w; 1 where none does. */
 uint32_t dmi_gpu_run_length(const dmi_queued_step *w);
