@@ -171,14 +171,15 @@ static dm_status execute(dmi_engine *e, int lane, dmi_queued_step *w)
 /* Also where its command has failed, for peers wait for it. */
 static void exchange_step(dmi_engine *e, int lane, dmi_queued_step *w)
 {
-    dm_status status;
+    dm_status status = dmi_gpu_after(e, lane, &w->wait);
     int64_t pause_ns = 0;
     atomic_store_explicit(&e->port->now_step, w->step->kind, memory_order_relaxed);
     dmi_gpu_time_begin(e, lane, w);
-    do {
-        status = dmi_gpu_after(e, lane, &w->wait);
-        status = status == DM_OK ? dmi_gpu_put_exchange(e, lane, w) : status;
-    } while (dmi_gpu_again(e, status, &pause_ns));
+    if (status == DM_OK) {
+        do {
+            status = dmi_gpu_put_exchange(e, lane, w);
+        } while (dmi_gpu_again(e, status, &pause_ns));
+    }
     dmi_gpu_time_end(e, lane, w);
     dmi_gpu_failed(e, w, status);
 }

@@ -131,7 +131,7 @@ static dm_status after_arrivals(dmi_engine *e, int stream, int number, uint64_t 
     return status;
 }
 
-dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
+static dm_status after_lanes(dmi_engine *e, int stream, const dmi_stamp *stamp)
 {
     dm_status status = DM_OK;
     for (int lane = 0; lane < e->lanes && status == DM_OK; lane++) {
@@ -140,6 +140,17 @@ dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
                                              : after_lane(e, stream, lane, stamp->seq[lane]);
         }
     }
+    return status;
+}
+
+/* Else a destination could be granted too early, and an exchange would be missing. */
+dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
+{
+    dm_status status;
+    int64_t pause_ns = 0;
+    do {
+        status = after_lanes(e, stream, stamp);
+    } while (dmi_gpu_again(e, status, &pause_ns));
     return status;
 }
 

@@ -104,13 +104,13 @@ struct dmi_gpu {
 
 /* --- order.c: waits */
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp);
-/* What comes next on a stream waits for what the stamp names (all of it is issued). */
+/* What comes next on a stream waits for what the stamp names (all of it is issued). Tried again and again. */
 dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
 /* Others wait on their devices, or the host does, for what a call puts on a stream. So a call that has failed
  * is made again for a while, for its driver may only be short of memory; then the session has failed. pause_ns:
  * 0 before the first call. False: it has succeeded, or is not to be made again. */
 bool dmi_gpu_again(dmi_engine *e, dm_status status, int64_t *pause_ns);
-/* Records an event, again and again. */
+/* Records an event. Tried again and again. */
 DM_CHECKED dm_status dmi_gpu_mark(dmi_engine *e, dmi_event event, int stream);
 /* Raises a counter, of any device, to an ordinal when the stream gets there: a 4-byte copy, which follows a
  * payload's copy without a gap. */
