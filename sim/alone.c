@@ -10,10 +10,16 @@ enum { RUNS_AHEAD = 2 };
 
 /* A payload of a pair. */
 typedef struct slot {
-    int64_t place, bytes[2]; /* by the sender and by the receiver */
-    int given[2];            /* in how many exchanges of a run */
-    int64_t pushed, taken;   /* in which run last; from 1 on */
+    int64_t place[2], half[2], bytes[2]; /* by the sender and by the receiver */
+    int given[2];                        /* in how many exchanges of a run */
+    int64_t pushed;                      /* in which run last; from 1 on */
 } slot;
+
+/* Whose payload of which run lies in a piece of a worker's places. */
+typedef struct piece {
+    const slot *owner;
+    int64_t run;
+} piece;
 
 typedef struct alone {
     dmi_sim_report *report;
@@ -21,6 +27,7 @@ typedef struct alone {
     dmi_plan *from[DMI_ON_DEVICE_WORKERS], *plan[DMI_ON_DEVICE_WORKERS];
     slot *slot[DMI_ON_DEVICE_WORKERS][DMI_ON_DEVICE_WORKERS]; /* [sender][receiver] */
     int64_t ended[DMI_ON_DEVICE_WORKERS];
+    piece *memory[DMI_ON_DEVICE_WORKERS]; /* pieces of DMI_PLACE_ALIGN bytes */
     struct {
         int run, step;
         bool pushed; /* of the exchange that comes next */
@@ -31,7 +38,7 @@ typedef struct alone {
 static slot *slot_of(alone *a, int me, const dmi_exchange_part *part, bool push)
 {
     int from = push ? me : part->peer, to = push ? part->peer : me;
-    return part->number < a->plan[to]->on_device->from[from].payloads ? &a->slot[from][to][part->number] : NULL;
+    return part->number < a->plan[to]->on_device->from[from] ? &a->slot[from][to][part->number] : NULL;
 }
 
 /* --- each plan by itself --- */
@@ -117,9 +124,8 @@ static void collect(alone *a, int me)
             if (s) {
                 s->given[k >= x->pushes]++;
                 s->bytes[k >= x->pushes] = x->part[k].width * x->part[k].height;
-                if (k < x->pushes) {
-                    s->place = x->part[k].place;
-                }
+                s->place[k >= x->pushes] = x->part[k].place;
+                s->half[k >= x->pushes] = x->part[k].half;
             } else {
                 dmi_sim_note(a->report, DMI_SIM_PAIR,
                              "alone: worker %d step %d: payload %u of worker %d is not known", me, i,
@@ -131,25 +137,56 @@ static void collect(alone *a, int me)
 
 static void check_slots(alone *a, int from, int to)
 {
-    int64_t end = 0;
-    uint32_t payloads = a->plan[to]->on_device->from[from].payloads;
+    uint32_t payloads = a->plan[to]->on_device->from[from];
+    bool fit = payloads == a->plan[from]->on_device->to[to];
     for (uint32_t k = 0; k < payloads; k++) {
         const slot *s = &a->slot[from][to][k];
-        if (s->given[0] != 1 || s->given[1] != 1 || s->bytes[0] != s->bytes[1] || s->place < end) {
+        if (s->given[0] != 1 || s->given[1] != 1 || s->bytes[0] != s->bytes[1] || s->place[0] != s->place[1] ||
+            s->half[0] != s->half[1]) {
             dmi_sim_note(a->report, DMI_SIM_PAIR,
                          "alone: payload %u from %d to %d: pushed %d times, taken %d times", k, from, to,
                          s->given[0], s->given[1]);
         }
-        end = s->place + s->bytes[0];
+        fit = fit && s->place[0] >= 0 && s->half[0] >= 0 && s->place[0] % DMI_PLACE_ALIGN == 0 &&
+              s->half[0] % DMI_PLACE_ALIGN == 0 &&
+              s->place[0] + s->half[0] + s->bytes[0] <= a->plan[to]->on_device->places;
     }
-    if (end > a->plan[to]->on_device->from[from].bytes ||
-        payloads != a->plan[from]->on_device->to[to].payloads) {
+    if (!fit) {
         dmi_sim_note(a->report, DMI_SIM_BOUNDS, "alone: payloads from %d to %d do not fit their places", from,
                      to);
     }
 }
 
 /* --- all together --- */
+
+/* The pieces of a payload's place in this run. */
+static piece *place_of(alone *a, int to, const slot *s, int64_t run, int64_t *pieces)
+{
+    *pieces = (s->bytes[0] + DMI_PLACE_ALIGN - 1) / DMI_PLACE_ALIGN;
+    return a->memory[to] + (s->place[0] + (run & 1) * s->half[0]) / DMI_PLACE_ALIGN;
+}
+
+/* It lies there from now on, over what lay there. */
+static void put(alone *a, int to, slot *s, int64_t run)
+{
+    int64_t pieces;
+    piece *at = place_of(a, to, s, run, &pieces);
+    for (int64_t i = 0; i < pieces; i++) {
+        at[i] = (piece){.owner = s, .run = run};
+    }
+    s->pushed = run;
+}
+
+static bool lies_there(alone *a, int to, const slot *s, int64_t run)
+{
+    int64_t pieces;
+    const piece *at = place_of(a, to, s, run, &pieces);
+    bool all = true;
+    for (int64_t i = 0; i < pieces; i++) {
+        all = all && at[i].owner == s && at[i].run == run;
+    }
+    return all;
+}
 
 static bool push_all(alone *a, int me, const dmi_exchange *x, int64_t run)
 {
@@ -159,12 +196,7 @@ static bool push_all(alone *a, int me, const dmi_exchange *x, int64_t run)
         }
     }
     for (int k = 0; k < x->pushes; k++) {
-        slot *s = slot_of(a, me, &x->part[k], true);
-        if (s->taken < run - RUNS_AHEAD) {
-            dmi_sim_note(a->report, DMI_SIM_RACE, "alone: run %d: worker %d overwrites payload %u at worker %d",
-                         (int)run, me, x->part[k].number, x->part[k].peer);
-        }
-        s->pushed = run;
+        put(a, x->part[k].peer, slot_of(a, me, &x->part[k], true), run);
     }
     return true;
 }
@@ -177,7 +209,11 @@ static bool take_all(alone *a, int me, const dmi_exchange *x, int64_t run)
         }
     }
     for (int k = x->pushes; k < x->pushes + x->arrivals; k++) {
-        slot_of(a, me, &x->part[k], false)->taken = run;
+        if (!lies_there(a, me, slot_of(a, me, &x->part[k], false), run)) {
+            dmi_sim_note(a->report, DMI_SIM_RACE,
+                         "alone: run %d: payload %u of worker %d is overwritten before worker %d takes it",
+                         (int)run, x->part[k].number, x->part[k].peer, me);
+        }
     }
     a->ended[me] = x->last ? run : a->ended[me];
     return true;
@@ -221,8 +257,8 @@ static void run_order(alone *a, bool greedy, bool random, int slow)
         memset(&a->at[w], 0, sizeof a->at[w]);
         a->at[w].run = 1;
         for (int to = 0; to < a->workers; to++) {
-            for (uint32_t k = 0; k < a->plan[to]->on_device->from[w].payloads; k++) {
-                a->slot[w][to][k].pushed = a->slot[w][to][k].taken = 0;
+            for (uint32_t k = 0; k < a->plan[to]->on_device->from[w]; k++) {
+                a->slot[w][to][k].pushed = 0;
             }
         }
     }
@@ -264,6 +300,11 @@ static void run_all(alone *a, const dmi_sim_program *program)
     }
 }
 
+static dm_status no_memory(const alone *a)
+{
+    return dmi_fail(DM_ERR_NOMEM, "no memory to simulate %d workers", a->workers);
+}
+
 static dm_status make_plans(alone *a, const dmi_sim_program *program, bool *fits)
 {
     char why[DMI_ON_DEVICE_WHY];
@@ -274,15 +315,19 @@ static dm_status make_plans(alone *a, const dmi_sim_program *program, bool *fits
         status = make(&program->call[0], program->profile, w, &a->from[w]);
         status = status == DM_OK ? dmi_plan_on_device(a->from[w], a->workers, &a->plan[w], why) : status;
         *fits = status == DM_OK && a->plan[w];
-        if (*fits && program->change) {
+    }
+    status = status == DM_OK && *fits ? dmi_on_device_places(a->plan, a->workers, fits, why) : status;
+    for (int w = 0; w < a->workers && status == DM_OK && *fits; w++) {
+        if (program->change) {
             program->change(program->context, w, 0, a->plan[w]);
         }
+        a->memory[w] = calloc((size_t)(a->plan[w]->on_device->places / DMI_PLACE_ALIGN) + 1, sizeof(piece));
+        status = a->memory[w] ? DM_OK : no_memory(a);
     }
     for (int from = 0; from < a->workers && status == DM_OK && *fits; from++) {
         for (int to = 0; to < a->workers && status == DM_OK; to++) {
-            a->slot[from][to] = calloc((size_t)a->plan[to]->on_device->from[from].payloads + 1, sizeof(slot));
-            status = a->slot[from][to] ? DM_OK
-                                       : dmi_fail(DM_ERR_NOMEM, "no memory to simulate %d workers", a->workers);
+            a->slot[from][to] = calloc((size_t)a->plan[to]->on_device->from[from] + 1, sizeof(slot));
+            status = a->slot[from][to] ? DM_OK : no_memory(a);
         }
     }
     return status;
@@ -316,6 +361,7 @@ dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fit
         for (int to = 0; to < a->workers; to++) {
             free(a->slot[w][to]);
         }
+        free(a->memory[w]);
         dmi_plan_release(a->plan[w]);
         dmi_plan_release(a->from[w]);
     }

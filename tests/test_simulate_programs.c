@@ -134,7 +134,7 @@ static void test_programs(void **state)
 /* --- on the devices alone --- */
 
 enum { RUNS_ALONE = 5 };
-enum { NO_GATE, ARRIVALS_FIRST, OTHER_NUMBER, LOST_PUSH, FAULTS_ALONE };
+enum { NO_GATE, ARRIVALS_FIRST, OTHER_NUMBER, LOST_PUSH, ONE_PLACE, FAULTS_ALONE };
 
 static dmi_sim_program on_devices(recorded *t)
 {
@@ -212,6 +212,12 @@ static void plant_alone(void *context, int me, int call, dmi_plan *plan)
             }
         }
     }
+    for (int i = 0; i < plan->nstep && *(int *)context == ONE_PLACE; i++) { /* in which all payloads lie */
+        const dmi_exchange *x = plan->step[i].desc;
+        for (int k = 0; plan->step[i].kind == DMI_STEP_EXCHANGE && k < x->pushes + x->arrivals; k++) {
+            x->part[k].place = 0;
+        }
+    }
     if (*(int *)context == OTHER_NUMBER && me == 1 && push) {
         push->part[0].number++;
     }
@@ -227,7 +233,8 @@ static void test_alone_faults(void **state)
     static const int shows[FAULTS_ALONE] = {[NO_GATE] = DMI_SIM_RACE,
                                             [ARRIVALS_FIRST] = DMI_SIM_STUCK,
                                             [OTHER_NUMBER] = DMI_SIM_PAIR,
-                                            [LOST_PUSH] = DMI_SIM_PAIR};
+                                            [LOST_PUSH] = DMI_SIM_PAIR,
+                                            [ONE_PLACE] = DMI_SIM_RACE};
     (void)state;
     for (int fault = 0; fault <= FAULTS_ALONE; fault++) {
         static recorded t;

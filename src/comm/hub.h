@@ -99,10 +99,11 @@ typedef struct dmi_vote {
     void *base;     /* of its words and places, for workers of its process; */
     int slab;       /* for others: in this slab, */
     int64_t offset; /* so many bytes from its start */
-    int64_t half;   /* bytes from the places of even runs to those of odd ones */
+    int64_t place;  /* bytes from the base to its first place */
+    int64_t places; /* bytes of all places */
     struct {
-        uint32_t payloads;   /* of a run, from this worker */
-        int64_t flag, place; /* bytes from the base to the first */
+        uint32_t payloads; /* of a run, from this worker */
+        int64_t flag;      /* bytes from the base to the first */
     } from[DMI_MEETING_WORKERS];
 } dmi_vote;
 typedef struct dmi_meeting {

@@ -29,27 +29,57 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...)
     }
 }
 
-/* Could this worker run the program on its device alone? Else why not, unless another reason is known. *places:
- * raised to the bytes that it would have for payloads, which are there twice. */
-static dm_status try_alone(const dmi_session *s, dmi_plan *plan, int worker, char why[DMI_ON_DEVICE_WHY + 24],
-                           int64_t *places)
+/* Could the workers run a program on their devices alone? */
+typedef struct alone {
+    bool asked;
+    char why[DMI_ON_DEVICE_WHY + 24];      /* the first reason against it */
+    dmi_plan *plan[DMI_ON_DEVICE_WORKERS]; /* of those that could */
+} alone;
+
+static void note_why(alone *a, int worker, const char *text)
 {
-    dmi_plan *alone = NULL;
+    if (!a->why[0]) {
+        snprintf(a->why, sizeof a->why, "on worker %d %s", worker, text);
+    }
+}
+
+static dm_status try_alone(const dmi_session *s, dmi_plan *plan, int worker, alone *a)
+{
     char text[DMI_ON_DEVICE_WHY] = "";
-    int64_t bytes = 0;
-    dm_status status = dmi_plan_on_device(plan, s->workers, &alone, text);
-    for (int from = 0; alone && from < s->workers; from++) {
-        bytes += 2 * alone->on_device->from[from].bytes;
+    dmi_plan *made = NULL;
+    dm_status status = dmi_plan_on_device(plan, s->workers, &made, text);
+    if (made) {
+        a->plan[worker] = made;
+    } else if (status == DM_OK) {
+        note_why(a, worker, text);
     }
-    *places = DMI_MAX(*places, bytes);
-    if (alone && s->config.memory_limit > 0 && bytes > dmi_left_at(s, worker, true)) {
-        snprintf(text, sizeof text, "%" PRId64 " bytes for payloads are more than is left of memory_limit",
-                 bytes);
+    return status;
+}
+
+static dm_status explain_alone(dmi_session *s, alone *a)
+{
+    char text[DMI_ON_DEVICE_WHY] = "";
+    int64_t most = 0;
+    bool fits = !a->why[0];
+    dm_status status = fits ? dmi_on_device_places(a->plan, s->workers, &fits, text) : DM_OK;
+    if (status == DM_OK && text[0]) {
+        snprintf(a->why, sizeof a->why, "%s", text);
     }
-    if (status == DM_OK && text[0] && !why[0]) {
-        snprintf(why, DMI_ON_DEVICE_WHY + 24, "on worker %d %s", worker, text);
+    for (int w = 0; w < s->workers && fits && status == DM_OK; w++) {
+        const int64_t bytes = a->plan[w]->on_device->places;
+        most = DMI_MAX(most, bytes);
+        if (s->config.memory_limit > 0 && bytes > dmi_left_at(s, w, true)) {
+            snprintf(text, sizeof text, "%" PRId64 " bytes for payloads are more than is left of memory_limit",
+                     bytes);
+            note_why(a, w, text);
+        }
     }
-    dmi_plan_release(alone);
+    if (status == DM_OK && a->why[0]) {
+        dmi_explain_printf(s, "  on the devices alone: no, %s\n", a->why);
+    } else if (status == DM_OK) {
+        dmi_explain_printf(
+            s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n", most);
+    }
     return status;
 }
 
@@ -124,13 +154,13 @@ static void explain_links(dmi_session *s, const dmi_plan *plan, int64_t *sent)
 dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
 {
     const dmi_opdef *op = &dmi_ops[call->op];
-    char why[DMI_ON_DEVICE_WHY + 24] = "";
-    int64_t places = 0, *sent = calloc((size_t)s->workers + 1, sizeof *sent);
+    int64_t *sent = calloc((size_t)s->workers + 1, sizeof *sent);
     const dmi_program *p = call->op == DMI_OP_program ? call->tail : NULL;
     call_share *share = calloc((p ? (size_t)p->calls : 0) + 1, sizeof *share);
     dm_status status = sent && share ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to explain a call");
-    if (p && s->profile.on_device && !everywhere(s, call)) {
-        snprintf(why, sizeof why, "some workers take no part");
+    alone a = {.asked = p && s->profile.on_device};
+    if (a.asked && !everywhere(s, call)) {
+        snprintf(a.why, sizeof a.why, "some workers take no part");
     }
     for (int w = 0; w < s->workers && status == DM_OK; w++) {
         dmi_plan *plan = NULL;
@@ -152,16 +182,12 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         dmi_explain_printf(s, "  %s\n", text);
         explain_links(s, plan, sent);
         add_shares(plan, share);
-        status = p && s->profile.on_device ? try_alone(s, plan, w, why, &places) : DM_OK;
+        status = a.asked ? try_alone(s, plan, w, &a) : DM_OK;
         dmi_plan_release(plan);
     }
-    if (status == DM_OK && p && s->profile.on_device) {
-        if (why[0]) {
-            dmi_explain_printf(s, "  on the devices alone: no, %s\n", why);
-        } else {
-            dmi_explain_printf(
-                s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n", places);
-        }
+    status = status == DM_OK && a.asked ? explain_alone(s, &a) : status;
+    for (int w = 0; w < DMI_ON_DEVICE_WORKERS; w++) {
+        dmi_plan_release(a.plan[w]);
     }
     if (status == DM_OK && p) {
         print_shares(s, p, share);

@@ -8,6 +8,7 @@
  * An exchange costs as much as some small kernels, so each takes along what could be done by then: pushes that
  * stand later, and arrivals that come before the next push. */
 #include "plan/on_device.h"
+#include "plan/places.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -23,7 +24,7 @@ typedef struct maker {
     const dmi_plan *from;
     dmi_plan *to;
     int step_room, work_room;
-    dmi_exchange_part *part;               /* [from->nstep] numbers and places of the transfers */
+    dmi_exchange_part *part; /* [from->nstep] peers and numbers of the transfers */
     const dmi_step **expect[DMI_CHANNELS], **send[DMI_CHANNELS]; /* by ordinal */
     const dmi_step **push;                                       /* that wait to be put into an exchange */
     int pushes;
@@ -71,7 +72,6 @@ static bool step_may(const dmi_plan *plan, const dmi_step *step, int workers, ch
 
 static bool may(const dmi_plan *plan, int workers, char why[DMI_ON_DEVICE_WHY])
 {
-    int64_t incoming = 0;
     if (workers > DMI_ON_DEVICE_WORKERS || plan->background) {
         snprintf(why, DMI_ON_DEVICE_WHY,
                  workers > DMI_ON_DEVICE_WORKERS ? "there are more than %d workers" : "it is in the background",
@@ -83,12 +83,6 @@ static bool may(const dmi_plan *plan, int workers, char why[DMI_ON_DEVICE_WHY])
         if (!step_may(plan, step, workers, why)) {
             return false;
         }
-        incoming += step->kind == DMI_STEP_EXPECT ? step->bytes + DMI_PLACE_ALIGN : 0;
-    }
-    if (incoming > DMI_ON_DEVICE_PLACES) {
-        snprintf(why, DMI_ON_DEVICE_WHY, "%" PRId64 " bytes come to a worker in a run, more than %d", incoming,
-                 DMI_ON_DEVICE_PLACES);
-        return false;
     }
     return true;
 }
@@ -484,18 +478,61 @@ static void add_end(maker *m)
     }
 }
 
-/* Numbers and places, as both ends of a pair count them. */
+/* What the copies beside payloads pack into and unpack from: those that are not used at once share memory.
+ * The other workspaces were given theirs when the plan was made. */
+static void share_copies(maker *m)
+{
+    dmi_plan *plan = m->to;
+    const int first = m->from->nwork, count = plan->nwork - first;
+    int places = 0;
+    bool packed;
+    dmi_workspace *work = calloc((size_t)count + 1, sizeof *work);
+    int64_t *bytes = calloc((size_t)count + 1, sizeof *bytes);
+    m->failed = m->failed || !work || !bytes;
+    for (int i = 0; i < count && !m->failed; i++) {
+        work[i] = (dmi_workspace){.number = i, .first = plan->nstep, .bytes = plan->work_bytes[first + i]};
+    }
+    for (int i = 0; i < plan->nstep && !m->failed; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            const dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind == DMI_REF_WORK && ref->index >= first) {
+                dmi_workspace *w = &work[ref->index - first];
+                w->first = DMI_MIN(w->first, i);
+                w->last = i;
+            }
+        }
+    }
+    m->failed = m->failed || !dmi_places_choose(work, count, plan->nstep, bytes, &places, &packed);
+    for (int i = 0; i < plan->nstep && !m->failed; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind == DMI_REF_WORK && ref->index >= first) {
+                const dmi_workspace *w = &work[ref->index - first];
+                ref->index = (uint16_t)(first + w->place);
+                ref->offset += w->offset;
+                ref->from = w->offset;
+                ref->to = w->offset + w->bytes;
+            }
+        }
+    }
+    for (int i = 0; i < count && !m->failed; i++) {
+        plan->workspace += (i < places ? bytes[i] : 0) - plan->work_bytes[first + i];
+        plan->work_bytes[first + i] = i < places ? bytes[i] : 0;
+    }
+    plan->nwork = m->failed ? plan->nwork : first + places;
+    free(work);
+    free(bytes);
+}
+
+/* As both ends of a pair count them. */
 static void number_payloads(maker *m, dmi_on_device *d)
 {
     for (int lane = 0; lane < DMI_LANES; lane++) {
         for (int i = 0; i < m->from->nstep && !dmi_lane_computes(lane); i++) {
             const dmi_step *step = &m->from->step[i];
             if (step->lane == lane) {
-                uint32_t *payloads =
-                    dmi_lane_sends(lane) ? &d->to[step->peer].payloads : &d->from[step->peer].payloads;
-                int64_t *bytes = dmi_lane_sends(lane) ? &d->to[step->peer].bytes : &d->from[step->peer].bytes;
-                m->part[i] = (dmi_exchange_part){.peer = step->peer, .number = (*payloads)++, .place = *bytes};
-                *bytes += (step->bytes + DMI_PLACE_ALIGN - 1) / DMI_PLACE_ALIGN * DMI_PLACE_ALIGN;
+                uint32_t *payloads = dmi_lane_sends(lane) ? &d->to[step->peer] : &d->from[step->peer];
+                m->part[i] = (dmi_exchange_part){.peer = step->peer, .number = (*payloads)++};
             }
         }
     }
@@ -592,6 +629,7 @@ dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char w
         }
         put(&m, all);
         add_end(&m);
+        share_copies(&m);
     } else {
         m.failed = true;
     }

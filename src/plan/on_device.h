@@ -3,8 +3,12 @@
  *
  * Such a plan is made of an ordinary one. Its steps stand in the same order, all on the compute lane. A step
  * EXCHANGE has the pushes that stood there, and the arrivals that the next step needs. A payload goes to a
- * *place* at the receiver, which nothing else uses; an arrival copies it to where the EXPECT wanted it.
- * Payloads of a pair are numbered in each run from 0, those of channel 0 first. */
+ * *place* at the receiver; an arrival copies it to where the EXPECT wanted it. Payloads of a pair are numbered
+ * in each run from 0, those of channel 0 first.
+ *
+ * Payloads may have the same place where the sender of the second knows that the first has been taken: by
+ * what has come to it, over however many workers. Others, of which a sender knows nothing in that run, have
+ * one for even and one for odd runs. */
 #ifndef DMI_ON_DEVICE_H
 #define DMI_ON_DEVICE_H
 
@@ -15,7 +19,7 @@ enum {
     DMI_ON_DEVICE_WORKERS = 16, /* of a session with such plans */
     DMI_PLACE_ALIGN = 256,
     DMI_ON_DEVICE_PAYLOAD = 4 << 20,  /* most bytes of a payload: larger ones are better beside the kernels */
-    DMI_ON_DEVICE_PLACES = 256 << 20, /* most bytes that come to a worker in a run */
+    DMI_ON_DEVICE_PLACES = 512 << 20, /* most bytes of a worker's places */
     DMI_ON_DEVICE_STEPS =
         1000 /* most steps between the first transfer and the last: all are on a stream at once */
 };
@@ -24,7 +28,8 @@ enum {
 typedef struct dmi_exchange_part {
     int peer;
     uint32_t number; /* among those of its pair */
-    int64_t place;   /* bytes from the first place of its pair */
+    int64_t place;   /* bytes from the receiver's first place; */
+    int64_t half;    /* of odd runs: so many further. 0: it has one place */
     int64_t offset, width, height,
         pitch;  /* bytes from the reference to the first row, of a row, from row to row */
     bool first; /* of a push: the first of the run to this peer */
@@ -43,18 +48,21 @@ typedef struct dmi_on_device {
     /* The *section*: steps (ordinals) from the first exchange to the last, which are put on the stream
      * together, and have no work of the host. Without exchanges: the step that ends the run. */
     uint32_t first, last;
-    struct {
-        uint32_t payloads;
-        int64_t bytes;                                        /* of places */
-    } to[DMI_ON_DEVICE_WORKERS], from[DMI_ON_DEVICE_WORKERS]; /* in a run */
-    void *state;                                              /* the executor's */
-    void (*free)(struct dmi_on_device *d);                    /* frees it; NULL: there is none */
+    int64_t places;                                                  /* bytes */
+    uint32_t to[DMI_ON_DEVICE_WORKERS], from[DMI_ON_DEVICE_WORKERS]; /* payloads in a run */
+    void *state;                                                     /* the executor's */
+    void (*free)(struct dmi_on_device *d);                           /* frees it; NULL: there is none */
 } dmi_on_device;
 
-/* The plan of a program as one that runs on its device alone. *out is NULL where it cannot: then `why` says
- * why. The new plan keeps a reference to the old one. DM_ERR_NOMEM. */
+/* The plan of a program as one that runs on its device alone, but for the places of payloads. *out is NULL
+ * where it cannot: then `why` says why. The new plan keeps a reference to the old one. DM_ERR_NOMEM. */
 enum { DMI_ON_DEVICE_WHY = 96 };
 DM_CHECKED dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out,
                                         char why[DMI_ON_DEVICE_WHY]);
+/* on_device_places.c: sets the places in the plans of all workers, which depend on one another: every worker
+ * makes them all, and finds the same. *fits: false where a worker's would take too much; then `why` says so.
+ * DM_ERR_NOMEM. */
+DM_CHECKED dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool *fits,
+                                          char why[DMI_ON_DEVICE_WHY]);
 
 #endif

@@ -62,28 +62,27 @@ static bool most_at_once(const dmi_workspace *work, int count, int phases, int64
     return change != NULL;
 }
 
-static bool is_free(const dmi_workspace *work, int count, int place, const dmi_workspace *w)
-{
-    for (int i = 0; i < count; i++) {
-        if (work[i].place == place && meet(&work[i], w)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Workspaces that never meet share a place of their own: from the largest to the smallest, each takes the first
- * that is free as long as it lives. bytes: of the places. Returns how many there are. */
+ * that is free as long as it lives. bytes: of the places. Returns how many there are; -1: no memory. */
 static int choose_places(dmi_workspace *work, int count, int64_t *bytes)
 {
     int places = 0;
+    int *taken = calloc((size_t)count + 1, sizeof *taken); /* [places] the last workspace that met one there */
+    if (!taken) {
+        return -1;
+    }
     for (int i = 0; i < count; i++) {
         work[i].rank = (double)work[i].bytes;
     }
     qsort(work, (size_t)count, sizeof *work, by_rank);
     for (int i = 0; i < count; i++) {
         int place = 0;
-        while (place < places && !is_free(work, i, place, &work[i])) {
+        for (int k = 0; k < i; k++) {
+            if (meet(&work[k], &work[i])) {
+                taken[work[k].place] = i;
+            }
+        }
+        while (place < places && taken[place] == i) {
             place++;
         }
         if (place == places) {
@@ -91,6 +90,7 @@ static int choose_places(dmi_workspace *work, int count, int64_t *bytes)
         }
         work[i].place = place;
     }
+    free(taken);
     return places;
 }
 
@@ -199,6 +199,9 @@ bool dmi_places_choose(dmi_workspace *work, int count, int phases, int64_t *byte
         return false;
     }
     *places = choose_places(work, count, bytes);
+    if (*places < 0) {
+        return false;
+    }
     for (int i = 0; i < *places; i++) {
         separate += rounded(bytes[i]);
     }

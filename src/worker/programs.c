@@ -156,18 +156,53 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
     return status;
 }
 
+/* The plan of another worker as one that runs on its device alone. *alone is NULL: it cannot. */
+static dm_status plan_other(dmi_worker *w, const struct dmi_worker_program *program, int other,
+                            dmi_plan **alone, char why[DMI_ON_DEVICE_WHY])
+{
+    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
+    dmi_plan *plan = NULL;
+    dm_status status = w->plan(&call, &w->profile, other, &plan);
+    status = status == DM_OK ? dmi_plan_on_device(plan, w->profile.workers, alone, why) : status;
+    dmi_plan_release(plan);
+    return status;
+}
+
+/* This worker's plan with the places of payloads, for which it plans for the others, too; NULL: it cannot run
+ * on the devices alone, or there is no memory. */
+static dmi_plan *plan_alone(dmi_worker *w, const struct dmi_worker_program *program,
+                            char why[DMI_ON_DEVICE_WHY])
+{
+    const int workers = w->profile.workers;
+    dmi_plan *plan[DMI_ON_DEVICE_WORKERS] = {NULL};
+    bool all = workers <= DMI_ON_DEVICE_WORKERS;
+    dm_status status = all ? dmi_plan_on_device(program->plan, workers, &plan[w->me], why) : DM_OK;
+    all = all && plan[w->me];
+    for (int other = 0; other < workers && all && status == DM_OK; other++) {
+        status = other == w->me ? DM_OK : plan_other(w, program, other, &plan[other], why);
+        all = plan[other] != NULL;
+    }
+    status = all && status == DM_OK ? dmi_on_device_places(plan, workers, &all, why) : status;
+    for (int other = 0; other < DMI_MIN(workers, DMI_ON_DEVICE_WORKERS); other++) {
+        if (other != w->me || !all || status != DM_OK) {
+            dmi_plan_release(plan[other]);
+            plan[other] = NULL;
+        }
+    }
+    return all ? plan[w->me] : NULL;
+}
+
 /* Do all workers run the program on their devices alone? */
 static void agree(dmi_worker *w, struct dmi_worker_program *program)
 {
     const dmi_device *device = w->engine.config.device;
-    dmi_plan *alone = NULL;
     char why[DMI_ON_DEVICE_WHY] = "there is no memory";
     if (!w->profile.on_device || !program->everywhere || !program->plan) {
         return;
     }
-    dm_status status = dmi_plan_on_device(program->plan, w->profile.workers, &alone, why);
+    dmi_plan *alone = plan_alone(w, program, why);
     bool agreed = device->agree(&w->engine, alone);
-    if (status == DM_OK && alone) {
+    if (alone) {
         snprintf(why, sizeof why, "%s", agreed ? "yes" : "not all workers can");
     }
     dmi_log(DMI_LOG_INFO, "a program on the devices alone: %s", why);

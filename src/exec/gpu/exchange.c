@@ -1,11 +1,12 @@
 /* Programs that run on their devices alone: the places of their payloads, the step EXCHANGE, and what workers
  * tell one another about a run.
  *
- * Every such program has memory for the payloads that come in a run, twice: for even and for odd runs. A run's
- * number is a word of each device, which the last exchange of a run raises; so a graph need not change from run
- * to run. A sender puts a payload into its place and then the number of the run into its flag; the receiver
- * waits for that. Before the sender first puts something to a receiver in run n, it waits until that has ended
- * run n - 2: that is the grant for all places of the run.
+ * Every such program has memory for the payloads that come in a run. A run's number is a word of each device,
+ * which the last exchange of a run raises; so a graph need not change from run to run. A sender puts a payload
+ * into its place and then the number of the run into its flag; the receiver waits for that. Before the sender
+ * first puts something to a receiver in run n, it waits until that has ended run n - 2: that is the grant for
+ * the places that are there for even and for odd runs. Of others it knows that they are free when it gets there
+ * (plan/on_device_places.c).
  *
  * A kernel that waits for a peer holds up every call that waits for the device, and such a call may hold up
  * calls for other devices. So a section (the steps from the first exchange to the last) is put on its stream
@@ -59,16 +60,15 @@ static void free_places(dmi_on_device *d)
 static dm_status make_places(dmi_engine *e, dmi_on_device *d)
 {
     places *p = calloc(1, sizeof *p);
-    int64_t words = 1 + d->workers, half = 0;
+    int64_t words = 1 + d->workers;
     for (int w = 0; w < d->workers; w++) {
-        words += d->from[w].payloads;
-        half += d->from[w].bytes;
+        words += d->from[w];
     }
     int64_t begin = aligned(words * (int64_t)sizeof *p->run);
     if (!p) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for the places of a program");
     }
-    dm_status status = dmi_engine_alloc(e, begin + 2 * half, DMI_OWNER_STAGING, &p->memory);
+    dm_status status = dmi_engine_alloc(e, begin + d->places, DMI_OWNER_STAGING, &p->memory);
     if (status != DM_OK) {
         free(p);
         return status;
@@ -77,15 +77,17 @@ static dm_status make_places(dmi_engine *e, dmi_on_device *d)
     d->state = p;
     d->free = free_places;
     p->run = p->memory.base;
-    p->here = (dmi_vote){
-        .yes = true, .base = p->memory.base, .slab = p->memory.slab, .offset = p->memory.offset, .half = half};
-    int64_t flag = (1 + d->workers) * (int64_t)sizeof *p->run, place = begin;
+    p->here = (dmi_vote){.yes = true,
+                         .base = p->memory.base,
+                         .slab = p->memory.slab,
+                         .offset = p->memory.offset,
+                         .place = begin,
+                         .places = d->places};
+    int64_t flag = (1 + d->workers) * (int64_t)sizeof *p->run;
     for (int w = 0; w < d->workers; w++) {
-        p->here.from[w].payloads = d->from[w].payloads;
+        p->here.from[w].payloads = d->from[w];
         p->here.from[w].flag = flag;
-        p->here.from[w].place = place;
-        flag += d->from[w].payloads * (int64_t)sizeof *p->run;
-        place += d->from[w].bytes;
+        flag += d->from[w] * (int64_t)sizeof *p->run;
     }
     const uint32_t first = 1;
     status = dmi_cu_zero(p->memory.base, begin);
@@ -201,7 +203,7 @@ static bool all_say_yes(dmi_engine *e, const dmi_vote *mine, uint64_t *number)
 /* A receiver expects what this worker sends. */
 static bool fits(const dmi_engine *e, const dmi_on_device *d, int worker, const dmi_vote *vote)
 {
-    return worker == e->config.me || vote->from[e->config.me].payloads == d->to[worker].payloads;
+    return worker == e->config.me || vote->from[e->config.me].payloads == d->to[worker];
 }
 
 /* Where this worker reaches the memory of the others; false: not all of it. */
@@ -251,8 +253,8 @@ static dmi_exchange_rows rows_of(const dmi_engine *e, const dmi_queued_step *w, 
     const dmi_vote *vote = &p->at[at];
     char *memory = failed ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[i]);
     return (dmi_exchange_rows){.here = memory ? memory + part->offset : NULL,
-                               .place = p->base[at] + vote->from[from].place + part->place,
-                               .half = vote->half,
+                               .place = p->base[at] + vote->place + part->place,
+                               .half = part->half,
                                .width = part->width,
                                .height = part->height,
                                .pitch = part->pitch,
@@ -281,7 +283,7 @@ dm_status dmi_gpu_put_exchange(dmi_engine *e, int lane, const dmi_queued_step *w
         call.rows[i] = rows_of(e, w, i, failed);
     }
     for (int from = 0; from < d->workers && x->last; from++) {
-        if (d->from[from].payloads > 0) {
+        if (d->from[from] > 0) {
             call.ended[call.ends++] = ended(p->base[from], e->config.me);
         }
     }

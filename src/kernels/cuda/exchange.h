@@ -13,7 +13,7 @@ extern "C" {
  * flags. Then it waits for the flags of the arrivals, and copies these from their places. */
 typedef struct dmi_exchange_rows {
     char *here;                         /* NULL: no bytes move, the flag alone is set or waited for */
-    char *place;                        /* rows one behind the other; of odd runs `half` further */
+    char *place; /* rows one behind the other; of odd runs `half` further, which may be 0 */
     int64_t half, width, height, pitch; /* bytes; pitch: from row to row here */
     uint32_t *flag;                     /* in memory of the receiver */
     const uint32_t
