@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_AHEAD = 2 };
-
 /* A payload of a pair. */
 typedef struct slot {
-    int64_t place[2], half[2], bytes[2]; /* by the sender and by the receiver */
-    int given[2];                        /* in how many exchanges of a run */
-    int64_t pushed;                      /* in which run last; from 1 on */
+    int64_t place[2], bytes[2]; /* by the sender and by the receiver */
+    int given[2];               /* in how many exchanges of a run */
+    int64_t pushed;             /* in which run last; from 1 on */
 } slot;
 
-/* Whose payload of which run lies in a piece of a worker's places. */
+/* What lies in a piece of a worker's places, since which run: a payload, or something of a workspace that is
+ * there, too. */
 typedef struct piece {
     const slot *owner;
+    uint32_t work; /* its number + 1; 0: none */
     int64_t run;
 } piece;
 
@@ -27,7 +27,8 @@ typedef struct alone {
     dmi_plan *from[DMI_ON_DEVICE_WORKERS], *plan[DMI_ON_DEVICE_WORKERS];
     slot *slot[DMI_ON_DEVICE_WORKERS][DMI_ON_DEVICE_WORKERS]; /* [sender][receiver] */
     int64_t ended[DMI_ON_DEVICE_WORKERS];
-    piece *memory[DMI_ON_DEVICE_WORKERS]; /* pieces of DMI_PLACE_ALIGN bytes */
+    piece *memory[DMI_ON_DEVICE_WORKERS];     /* pieces of DMI_PLACE_ALIGN bytes */
+    int64_t *used[DMI_ON_DEVICE_WORKERS]; /* [units] in which run each workspace was used last */
     struct {
         int run, step;
         bool pushed; /* of the exchange that comes next */
@@ -125,7 +126,6 @@ static void collect(alone *a, int me)
                 s->given[k >= x->pushes]++;
                 s->bytes[k >= x->pushes] = x->part[k].width * x->part[k].height;
                 s->place[k >= x->pushes] = x->part[k].place;
-                s->half[k >= x->pushes] = x->part[k].half;
             } else {
                 dmi_sim_note(a->report, DMI_SIM_PAIR,
                              "alone: worker %d step %d: payload %u of worker %d is not known", me, i,
@@ -141,15 +141,13 @@ static void check_slots(alone *a, int from, int to)
     bool fit = payloads == a->plan[from]->on_device->to[to];
     for (uint32_t k = 0; k < payloads; k++) {
         const slot *s = &a->slot[from][to][k];
-        if (s->given[0] != 1 || s->given[1] != 1 || s->bytes[0] != s->bytes[1] || s->place[0] != s->place[1] ||
-            s->half[0] != s->half[1]) {
+        if (s->given[0] != 1 || s->given[1] != 1 || s->bytes[0] != s->bytes[1] || s->place[0] != s->place[1]) {
             dmi_sim_note(a->report, DMI_SIM_PAIR,
                          "alone: payload %u from %d to %d: pushed %d times, taken %d times", k, from, to,
                          s->given[0], s->given[1]);
         }
-        fit = fit && s->place[0] >= 0 && s->half[0] >= 0 && s->place[0] % DMI_PLACE_ALIGN == 0 &&
-              s->half[0] % DMI_PLACE_ALIGN == 0 &&
-              s->place[0] + s->half[0] + s->bytes[0] <= a->plan[to]->on_device->places;
+        fit = fit && s->place[0] >= 0 && s->place[0] % DMI_PLACE_ALIGN == 0 &&
+              s->place[0] + s->bytes[0] <= a->plan[to]->on_device->places;
     }
     if (!fit) {
         dmi_sim_note(a->report, DMI_SIM_BOUNDS, "alone: payloads from %d to %d do not fit their places", from,
@@ -159,44 +157,56 @@ static void check_slots(alone *a, int from, int to)
 
 /* --- all together --- */
 
-/* The pieces of a payload's place in this run. */
-static piece *place_of(alone *a, int to, const slot *s, int64_t run, int64_t *pieces)
-{
-    *pieces = (s->bytes[0] + DMI_PLACE_ALIGN - 1) / DMI_PLACE_ALIGN;
-    return a->memory[to] + (s->place[0] + (run & 1) * s->half[0]) / DMI_PLACE_ALIGN;
-}
-
 /* It lies there from now on, over what lay there. */
-static void put(alone *a, int to, slot *s, int64_t run)
+static void put(alone *a, int to, int64_t place, int64_t bytes, piece what)
 {
-    int64_t pieces;
-    piece *at = place_of(a, to, s, run, &pieces);
-    for (int64_t i = 0; i < pieces; i++) {
-        at[i] = (piece){.owner = s, .run = run};
+    for (int64_t at = place / DMI_PLACE_ALIGN; at * DMI_PLACE_ALIGN < place + bytes; at++) {
+        a->memory[to][at] = what;
     }
-    s->pushed = run;
 }
 
-static bool lies_there(alone *a, int to, const slot *s, int64_t run)
+static bool lies_there(const alone *a, int to, int64_t place, int64_t bytes, piece what)
 {
-    int64_t pieces;
-    const piece *at = place_of(a, to, s, run, &pieces);
     bool all = true;
-    for (int64_t i = 0; i < pieces; i++) {
-        all = all && at[i].owner == s && at[i].run == run;
+    for (int64_t at = place / DMI_PLACE_ALIGN; at * DMI_PLACE_ALIGN < place + bytes; at++) {
+        const piece *p = &a->memory[to][at];
+        all = all && p->owner == what.owner && p->work == what.work && p->run == what.run;
     }
     return all;
+}
+
+/* A step uses workspaces beside places: from its first use in a run on nothing else comes there. */
+static void use_work(alone *a, int me, const dmi_step *step, int64_t run)
+{
+    const dmi_on_device *d = a->plan[me]->on_device;
+    for (int i = 0; i < step->nref && d->together; i++) {
+        const dmi_ref *ref = &step->ref[i];
+        if (ref->kind == DMI_REF_WORK) {
+            const piece what = {.work = ref->number + 1, .run = run};
+            const int64_t bytes = d->unit[ref->number].bytes;
+            if (a->used[me][ref->number] < run) {
+                put(a, me, ref->from, bytes, what);
+            } else if (!lies_there(a, me, ref->from, bytes, what)) {
+                dmi_sim_note(a->report, DMI_SIM_RACE,
+                             "alone: run %d: workspace %u of worker %d is overwritten before its last use",
+                             (int)run, ref->number, me);
+            }
+            a->used[me][ref->number] = run;
+        }
+    }
 }
 
 static bool push_all(alone *a, int me, const dmi_exchange *x, int64_t run)
 {
     for (int k = 0; k < x->pushes; k++) {
-        if (x->part[k].first && a->ended[x->part[k].peer] < run - RUNS_AHEAD) {
+        if (x->part[k].first && a->ended[x->part[k].peer] < run - 1) {
             return false;
         }
     }
     for (int k = 0; k < x->pushes; k++) {
-        put(a, x->part[k].peer, slot_of(a, me, &x->part[k], true), run);
+        slot *s = slot_of(a, me, &x->part[k], true);
+        put(a, x->part[k].peer, s->place[0], s->bytes[0], (piece){.owner = s, .run = run});
+        s->pushed = run;
     }
     return true;
 }
@@ -209,7 +219,8 @@ static bool take_all(alone *a, int me, const dmi_exchange *x, int64_t run)
         }
     }
     for (int k = x->pushes; k < x->pushes + x->arrivals; k++) {
-        if (!lies_there(a, me, slot_of(a, me, &x->part[k], false), run)) {
+        const slot *s = slot_of(a, me, &x->part[k], false);
+        if (!lies_there(a, me, s->place[0], s->bytes[0], (piece){.owner = s, .run = run})) {
             dmi_sim_note(a->report, DMI_SIM_RACE,
                          "alone: run %d: payload %u of worker %d is overwritten before worker %d takes it",
                          (int)run, x->part[k].number, x->part[k].peer, me);
@@ -230,12 +241,16 @@ static bool take_step(alone *a, int me)
     if (step->kind == DMI_STEP_EXCHANGE && ((const dmi_exchange *)step->desc)->part) {
         const dmi_exchange *x = step->desc;
         bool before = a->at[me].pushed;
+        if (!before) { /* what it pushes is still there, */
+            use_work(a, me, step, a->at[me].run);
+        }
         a->at[me].pushed = before || push_all(a, me, x, a->at[me].run);
         if (!a->at[me].pushed || !take_all(a, me, x, a->at[me].run)) {
             return a->at[me].pushed != before;
         }
         a->at[me].pushed = false;
     }
+    use_work(a, me, step, a->at[me].run); /* and what has come goes where nothing else comes */
     if (++a->at[me].step == plan->nstep) {
         a->at[me].step = 0;
         a->at[me].run++;
@@ -256,6 +271,7 @@ static void run_order(alone *a, bool greedy, bool random, int slow)
         a->ended[w] = 0;
         memset(&a->at[w], 0, sizeof a->at[w]);
         a->at[w].run = 1;
+        memset(a->used[w], 0, a->plan[w]->on_device->units * sizeof *a->used[w]);
         for (int to = 0; to < a->workers; to++) {
             for (uint32_t k = 0; k < a->plan[to]->on_device->from[w]; k++) {
                 a->slot[w][to][k].pushed = 0;
@@ -316,13 +332,14 @@ static dm_status make_plans(alone *a, const dmi_sim_program *program, bool *fits
         status = status == DM_OK ? dmi_plan_on_device(a->from[w], a->workers, &a->plan[w], why) : status;
         *fits = status == DM_OK && a->plan[w];
     }
-    status = status == DM_OK && *fits ? dmi_on_device_places(a->plan, a->workers, fits, why) : status;
+    status = status == DM_OK && *fits ? dmi_on_device_places(a->plan, a->workers, program->together, fits, why) : status;
     for (int w = 0; w < a->workers && status == DM_OK && *fits; w++) {
         if (program->change) {
             program->change(program->context, w, 0, a->plan[w]);
         }
         a->memory[w] = calloc((size_t)(a->plan[w]->on_device->places / DMI_PLACE_ALIGN) + 1, sizeof(piece));
-        status = a->memory[w] ? DM_OK : no_memory(a);
+        a->used[w] = calloc((size_t)a->plan[w]->on_device->units + 1, sizeof *a->used[w]);
+        status = a->memory[w] && a->used[w] ? DM_OK : no_memory(a);
     }
     for (int from = 0; from < a->workers && status == DM_OK && *fits; from++) {
         for (int to = 0; to < a->workers && status == DM_OK; to++) {
@@ -362,6 +379,7 @@ dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fit
             free(a->slot[w][to]);
         }
         free(a->memory[w]);
+        free(a->used[w]);
         dmi_plan_release(a->plan[w]);
         dmi_plan_release(a->from[w]);
     }

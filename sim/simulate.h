@@ -64,6 +64,7 @@ typedef struct dmi_sim_program {
     /* Plants faults: may change a plan after it was made; may be NULL. */
     void (*change)(void *context, int me, int call, dmi_plan *plan);
     void *context;
+    bool together;        /* on the devices alone: workspaces may lie beside payloads */
     dmi_plan_maker *make; /* NULL: dmi_plan_make. Else it plans all calls: of planners that are no op by themselves */
 } dmi_sim_program;
 
@@ -83,8 +84,8 @@ typedef struct dmi_sim_report {
 DM_CHECKED dm_status dmi_simulate(const dmi_sim_program *program, dmi_sim_report *report);
 
 /* The first call, of the op `program`, as its workers run it on their devices alone (plan/on_device.h), so many
- * times in a row: is each step behind what it waits for, does every payload have a place of its own and is it
- * taken before the next one comes there, and do all runs end in every order of the workers? In order on each
+ * times in a row: is each step behind what it waits for, is every payload taken before something else comes to
+ * its place, and no workspace overwritten, and do all runs end in every order of the workers? In order on each
  * worker, as a device with one queue takes its steps. *fits: the program can run so. `change` changes the plans
  * that run. */
 DM_CHECKED dm_status dmi_simulate_alone(const dmi_sim_program *program, int runs, bool *fits,

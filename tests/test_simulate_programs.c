@@ -162,6 +162,7 @@ static void test_alone(void **state)
         record(&t, &r);
         t.sim.call[0] = dmi_program_call(&t.p, DMI_OP_program);
         dmi_sim_program program = on_devices(&t);
+        program.together = dmt_chance(&r, 70);
         assert_int_equal(dmi_simulate_alone(&program, RUNS_ALONE, &fits, &report), DM_OK);
         if (report.findings > 0) {
             printf("case %d: %s", i, report.text);

@@ -1,6 +1,7 @@
 /* Workspace of commands: taken when a command is enqueued, given back right after, with the stamps of its last
  * use. */
 #include "exec/engine.h"
+#include "plan/on_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +91,11 @@ static void note_peak(dmi_counts *counts, int64_t bytes)
 void dmi_workspace_take(dmi_engine *e, dmi_instance *inst)
 {
     const dmi_plan *plan = inst->plan;
-    bool taken = take_set(e, inst);
+    bool together = plan->on_device && plan->on_device->together;
+    bool taken = together || take_set(e, inst);
+    if (together) {
+        inst->work[0] = plan->on_device->memory;
+    }
     for (int i = 0; i < plan->nwork && !taken; i++) {
         dm_status status = dmi_engine_alloc(e, plan->work_bytes[i], DMI_OWNER_WORKSPACE, &inst->work[i]);
         if (status != DM_OK) {
@@ -134,6 +139,11 @@ static bool keep(dmi_engine *e, const dmi_instance *inst)
 /* As soon as the command is enqueued: whoever gets this memory next waits for the stamp. */
 void dmi_workspace_return(dmi_engine *e, dmi_instance *inst)
 {
+    dmi_on_device *d = inst->plan->on_device;
+    if (d && d->together) { /* runs follow one another */
+        dmi_stamp_merge(&d->memory.ready, &inst->work_use[0]);
+        return;
+    }
     bool kept = keep(e, inst);
     for (int i = 0; i < inst->plan->nwork && !kept; i++) {
         if (inst->work[i].base) {

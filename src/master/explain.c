@@ -61,7 +61,7 @@ static dm_status explain_alone(dmi_session *s, alone *a)
     char text[DMI_ON_DEVICE_WHY] = "";
     int64_t most = 0;
     bool fits = !a->why[0];
-    dm_status status = fits ? dmi_on_device_places(a->plan, s->workers, &fits, text) : DM_OK;
+    dm_status status = fits ? dmi_on_device_places(a->plan, s->workers, s->config.memory_limit == 0, &fits, text) : DM_OK;
     if (status == DM_OK && text[0]) {
         snprintf(a->why, sizeof a->why, "%s", text);
     }
@@ -79,6 +79,11 @@ static dm_status explain_alone(dmi_session *s, alone *a)
     } else if (status == DM_OK) {
         dmi_explain_printf(
             s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n", most);
+        for (int w = 0; w < s->workers; w++) {
+            dmi_explain_printf(s, "  alone, worker %d: %" PRId64 " bytes of workspace, %" PRId64 " for payloads\n",
+                               w, a->plan[w]->workspace,
+                               a->plan[w]->on_device->together ? 0 : a->plan[w]->on_device->places);
+        }
     }
     return status;
 }

@@ -55,6 +55,7 @@ static void rename_refs(dmi_builder *b, const dmi_program *p, int which, int fro
             if (array >= 0 && p->array[array].temporary) {
                 ref->kind = DMI_REF_WORK;
                 ref->index = (uint16_t)at->work[array];
+                ref->number = (uint32_t)at->work[array];
             } else if (array >= 0) {
                 ref->index = (uint16_t)array;
             }

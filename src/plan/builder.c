@@ -90,7 +90,7 @@ int dmi_build_work(dmi_builder *b, int64_t bytes)
 
 dmi_ref dmi_ref_work(int work, int mode)
 {
-    return (dmi_ref){.kind = DMI_REF_WORK, .mode = (uint8_t)mode, .index = (uint16_t)work};
+    return (dmi_ref){.kind = DMI_REF_WORK, .mode = (uint8_t)mode, .index = (uint16_t)work, .number = (uint32_t)work};
 }
 
 dmi_ref dmi_ref_operand(int operand, int mode)

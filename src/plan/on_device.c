@@ -31,7 +31,7 @@ typedef struct maker {
     uint32_t taken[DMI_CHANNELS];                       /* pushes in `push` or in exchanges so far */
     uint32_t sent[DMI_CHANNELS], arrived[DMI_CHANNELS]; /* in exchanges so far */
     uint32_t computed[DMI_CHANNELS];                    /* kernels so far */
-    bool reached[DMI_ON_DEVICE_WORKERS];                /* by a push of this run */
+    int unit_room;
     bool failed;                                        /* no memory */
 } maker;
 
@@ -125,6 +125,25 @@ static dmi_step *add_step(maker *m, const dmi_step *like, int kind, int nref)
     return step;
 }
 
+static void note_unit(maker *m, uint32_t number, int64_t from, int64_t bytes)
+{
+    dmi_on_device *d = m->to->on_device;
+    if (number >= (uint32_t)m->unit_room) {
+        int room = 2 * (int)number + 8;
+        dmi_work_unit *grown = realloc(d->unit, (size_t)room * sizeof *grown);
+        if (!grown) {
+            m->failed = true;
+            return;
+        }
+        d->unit = grown;
+        m->unit_room = room;
+    }
+    for (; d->units <= number; d->units++) {
+        d->unit[d->units] = (dmi_work_unit){0, 0};
+    }
+    d->unit[number] = (dmi_work_unit){.from = from, .bytes = bytes};
+}
+
 static int add_work(maker *m, int64_t bytes)
 {
     dmi_plan *plan = m->to;
@@ -196,6 +215,8 @@ static payload payload_of(maker *m, const dmi_step *step)
     p.part.width = p.part.pitch = step->bytes;
     p.part.height = 1;
     p.ref = dmi_ref_work(add_work(m, step->bytes), DMI_READ);
+    p.ref.number = m->to->on_device->units;
+    note_unit(m, p.ref.number, 0, step->bytes);
     if (push) {
         add_copy(m, step, packed, p.ref);
     } else {
@@ -224,10 +245,7 @@ static void add_exchange(maker *m, const dmi_step *const *push, int pushes, cons
     step->number = p[0].step->number;
     *x = (dmi_exchange){.pushes = pushes, .arrivals = arrivals, .part = part};
     for (int i = 0; i < n; i++) {
-        bool *reached = &m->reached[p[i].part.peer];
         part[i] = p[i].part;
-        part[i].first = i < pushes && !*reached;
-        *reached = *reached || i < pushes;
         step->ref[i] = p[i].ref;
         step->ref[i].mode = i < pushes ? DMI_READ : DMI_WRITE;
         step->ref[i].from = 0;
@@ -512,6 +530,7 @@ static void share_copies(maker *m)
                 ref->offset += w->offset;
                 ref->from = w->offset;
                 ref->to = w->offset + w->bytes;
+                plan->on_device->unit[ref->number].from = w->offset;
             }
         }
     }
@@ -522,6 +541,22 @@ static void share_copies(maker *m)
     plan->nwork = m->failed ? plan->nwork : first + places;
     free(work);
     free(bytes);
+}
+
+/* The workspaces of the old plan, one by one. */
+static void note_units(maker *m)
+{
+    const dmi_plan *from = m->from;
+    for (int i = 0; i < from->nstep && !m->failed; i++) {
+        for (int r = 0; r < from->step[i].nref; r++) {
+            const dmi_ref *ref = &from->step[i].ref[r];
+            if (ref->kind == DMI_REF_WORK) {
+                int64_t all = from->work_bytes[ref->index];
+                note_unit(m, ref->number, ref->from,
+                          (ref->to > ref->from ? DMI_MIN(ref->to, all) : all) - ref->from);
+            }
+        }
+    }
 }
 
 /* As both ends of a pair count them. */
@@ -585,6 +620,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
         }
     }
     number_payloads(m, to->on_device);
+    note_units(m);
     return !m->failed;
 }
 

@@ -7,8 +7,8 @@
  * in each run from 0, those of channel 0 first.
  *
  * Payloads may have the same place where the sender of the second knows that the first has been taken: by
- * what has come to it, over however many workers. Others, of which a sender knows nothing in that run, have
- * one for even and one for odd runs. */
+ * what has come to it, over however many workers. Where nothing of the receiver has come in this run, it knows
+ * that the run before has ended there. By the same rule places and workspaces share memory. */
 #ifndef DMI_ON_DEVICE_H
 #define DMI_ON_DEVICE_H
 
@@ -19,7 +19,7 @@ enum {
     DMI_ON_DEVICE_WORKERS = 16, /* of a session with such plans */
     DMI_PLACE_ALIGN = 256,
     DMI_ON_DEVICE_PAYLOAD = 4 << 20,  /* most bytes of a payload: larger ones are better beside the kernels */
-    DMI_ON_DEVICE_PLACES = 512 << 20, /* most bytes of a worker's places */
+    DMI_ON_DEVICE_PLACES = 512 << 20, /* most bytes of a worker's places, workspaces beside them included */
     DMI_ON_DEVICE_STEPS =
         1000 /* most steps between the first transfer and the last: all are on a stream at once */
 };
@@ -28,11 +28,11 @@ enum {
 typedef struct dmi_exchange_part {
     int peer;
     uint32_t number; /* among those of its pair */
-    int64_t place;   /* bytes from the receiver's first place; */
-    int64_t half;    /* of odd runs: so many further. 0: it has one place */
+    int64_t place;   /* bytes from the receiver's first place */
     int64_t offset, width, height,
         pitch;  /* bytes from the reference to the first row, of a row, from row to row */
-    bool first; /* of a push: the first of the run to this peer */
+    bool first; /* of a push: the first of the run to this peer, of which nothing is known yet: it waits until
+                   the peer has ended the run before */
 } dmi_exchange_part;
 
 /* Descriptor of a step EXCHANGE. Its pushes come first; then it waits for its arrivals. */
@@ -43,12 +43,21 @@ typedef struct dmi_exchange {
     bool end;                /* ends the run: the first of the steps without parts */
 } dmi_exchange;
 
+/* A workspace as it was before several were given one. */
+typedef struct dmi_work_unit {
+    int64_t from, bytes; /* in that */
+} dmi_work_unit;
+
 typedef struct dmi_on_device {
     int workers;
     /* The *section*: steps (ordinals) from the first exchange to the last, which are put on the stream
      * together, and have no work of the host. Without exchanges: the step that ends the run. */
     uint32_t first, last;
-    int64_t places;                                                  /* bytes */
+    int64_t places; /* bytes */
+    bool together;  /* they and all workspaces are one memory, workspace 0, which lasts as long as the plan */
+    dmi_allocation memory; /* then; made by the executor */
+    dmi_work_unit *unit;   /* [units] by dmi_ref.number */
+    uint32_t units;
     uint32_t to[DMI_ON_DEVICE_WORKERS], from[DMI_ON_DEVICE_WORKERS]; /* payloads in a run */
     void *state;                                                     /* the executor's */
     void (*free)(struct dmi_on_device *d);                           /* frees it; NULL: there is none */
@@ -59,10 +68,10 @@ typedef struct dmi_on_device {
 enum { DMI_ON_DEVICE_WHY = 96 };
 DM_CHECKED dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out,
                                         char why[DMI_ON_DEVICE_WHY]);
-/* on_device_places.c: sets the places in the plans of all workers, which depend on one another: every worker
- * makes them all, and finds the same. *fits: false where a worker's would take too much; then `why` says so.
- * DM_ERR_NOMEM. */
-DM_CHECKED dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool *fits,
+/* on_device_places.c: sets the places in the plans of all workers, which depend on one another: every worker makes
+ * them all, and finds the same. together: workspaces may lie beside places. *fits: false where a worker's would
+ * take too much; then `why` says so. DM_ERR_NOMEM. */
+DM_CHECKED dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool together, bool *fits,
                                           char why[DMI_ON_DEVICE_WHY]);
 
 #endif

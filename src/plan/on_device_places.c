@@ -1,15 +1,16 @@
 /* Places of payloads of programs that run on their devices alone (on_device.h).
  *
- * A place may be used again when its payload has been taken, and the sender of the next one must know that.
- * What a worker knows follows from the exchanges. It takes them one after the other, and one is complete when
- * its arrivals have been taken. A push goes out when the exchanges before it are complete, and says so to whom
- * it comes to, and all that its sender knew of others by then. So in the receiver's order a payload lives from
- * the last exchange that its sender knows to be complete, to the one that takes it: those that do not live at
- * once may lie in one place, as workspaces do (places.h).
+ * A place may be used again when its payload has been taken, and the sender of the next one must know that. What
+ * a worker knows follows from the exchanges. It takes them one after the other, and one is complete when its
+ * arrivals have been taken. A push goes out when the exchanges before it are complete, and says so to whom it
+ * comes to, and all that its sender knew of others by then. So in the receiver's order a payload lives from the
+ * last exchange that its sender knows to be complete, to the one that takes it. Where it knows of none in this
+ * run, it waits until the receiver has ended the last run, and the payload lives from there on
+ * (exec/gpu/exchange.c). Who knows of an exchange of this run knows that the run before has ended there, so what
+ * holds in a run holds from run to run.
  *
- * This holds from run to run, too: who knows of an exchange of this run knows that the run before has ended
- * there. Of payloads whose sender knows of none the two places are for even and odd runs: it waits for the end
- * of the run before the last (exec/gpu/exchange.c). They share with no others. */
+ * Those that do not live at once may lie in one place, as workspaces do (places.h). So may a payload and a
+ * workspace, which lives from the first step that uses it to the last. */
 #include "plan/on_device.h"
 #include "plan/places.h"
 
@@ -17,10 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { NEXT_TO_NOTHING = 32 }; /* a part of the workspace */
+
 /* A worker's exchanges, from 1 on; known: [exchanges + 1][workers] how many exchanges of each worker are
  * complete when this one is. */
 typedef struct ordered {
     const dmi_exchange **exchange;
+    int *step; /* where they are in the plan */
     int count, complete;
     int *known;
 } ordered;
@@ -28,8 +32,7 @@ typedef struct ordered {
 typedef struct payload {
     dmi_exchange_part *push, *arrival;
     int pushed, taken; /* in which exchanges */
-    int known; /* exchanges of the receiver that are complete when it is pushed; 0: none is known to be */
-    bool shares;
+int known; /* exchanges of the receiver that its sender knows to be complete when it pushes; 0: none of this run */
 } payload;
 
 typedef struct finder {
@@ -55,14 +58,17 @@ static bool collect(finder *f, int me)
     const dmi_plan *plan = f->plan[me];
     ordered *o = &f->of[me];
     o->exchange = calloc((size_t)plan->nstep + 1, sizeof(const dmi_exchange *));
-    for (int i = 0; o->exchange && i < plan->nstep; i++) {
+    o->step = calloc((size_t)plan->nstep + 1, sizeof *o->step);
+    bool memory = o->exchange && o->step;
+    for (int i = 0; memory && i < plan->nstep; i++) {
         const dmi_exchange *x = plan->step[i].desc;
         if (plan->step[i].kind == DMI_STEP_EXCHANGE && x->part) {
             o->exchange[++o->count] = x;
+            o->step[o->count] = i;
         }
     }
     o->known = calloc(((size_t)o->count + 1) * (size_t)f->workers, sizeof *o->known);
-    for (int i = 1; o->exchange && i <= o->count; i++) {
+    for (int i = 1; memory && i <= o->count; i++) {
         const dmi_exchange *x = o->exchange[i];
         for (int k = 0; k < x->pushes + x->arrivals; k++) {
             const bool push = k < x->pushes;
@@ -76,7 +82,7 @@ static bool collect(finder *f, int me)
             }
         }
     }
-    return o->exchange && o->known;
+    return memory && o->known;
 }
 
 static const int *known_at(const finder *f, int worker, int exchange)
@@ -133,72 +139,188 @@ static bool find_known(finder *f)
                 payload *p = &f->payload[from][to][i];
                 all = p->push && p->arrival;
                 p->known = all ? known_at(f, from, p->pushed - 1)[to] : 0;
-                p->shares = p->known > 0;
             }
         }
     }
     return all;
 }
 
-static void set_place(const payload *p, int64_t place, int64_t half)
+/* The first push to each peer of which nothing is known. */
+static void set_gates(const finder *f, int me)
 {
-    p->push->place = p->arrival->place = place;
-    p->push->half = p->arrival->half = half;
+    bool reached[DMI_ON_DEVICE_WORKERS] = {false};
+    for (int i = 1; i <= f->of[me].count; i++) {
+        const dmi_exchange *x = f->of[me].exchange[i];
+        for (int k = 0; k < x->pushes; k++) {
+            dmi_exchange_part *part = &x->part[k];
+            part->first = !reached[part->peer] && payload_of(f, me, part, true)->known == 0;
+            reached[part->peer] = true;
+        }
+    }
 }
 
-/* The places at one receiver: those that are there twice, then the shared ones. */
-static bool give_places(finder *f, int to)
+/* What lives in the memory of a worker, and when: the payloads that come, and its workspaces. */
+typedef struct contents {
+    dmi_workspace *item; /* [payloads + units], the payloads first */
+    int64_t *bytes;      /* [payloads + units] room for places */
+    int payloads, units;
+} contents;
+
+/* The step of a worker's last exchange; -1: it has none. */
+static int last_exchange(const finder *f, int worker)
 {
-    dmi_on_device *d = f->plan[to]->on_device;
-    int64_t half = 0, begin = 0;
-    int all = 0, count = 0, places = 0, at = 0;
+    const ordered *o = &f->of[worker];
+    return o->count > 0 ? o->step[o->count] : -1;
+}
+
+/* Steps in an order that begins behind the last exchange of the run before: from there on payloads may come. */
+static int turned(const finder *f, int worker, int step)
+{
+    const int begin = last_exchange(f, worker) + 1;
+    return step < begin ? step + f->plan[worker]->nstep - begin : step - begin;
+}
+
+static void add_payloads(const finder *f, int to, contents *c)
+{
+    for (int from = 0; from < f->workers; from++) {
+        for (uint32_t i = 0; i < f->plan[to]->on_device->from[from]; i++) {
+            const payload *p = &f->payload[from][to][i];
+            c->item[c->payloads] =
+                (dmi_workspace){.number = c->payloads,
+                                .first = p->known > 0 ? turned(f, to, f->of[to].step[p->known]) + 1 : 0,
+                                .last = turned(f, to, f->of[to].step[p->taken]),
+                                .bytes = p->push->width * p->push->height};
+            c->payloads++;
+        }
+    }
+}
+
+static void add_units(const finder *f, int worker, contents *c)
+{
+    const dmi_plan *plan = f->plan[worker];
+    const dmi_on_device *d = plan->on_device;
+    dmi_workspace *work = c->item + c->payloads;
+    c->units = (int)d->units;
+    for (int i = 0; i < c->units; i++) {
+        work[i] = (dmi_workspace){.number = c->payloads + i, .first = plan->nstep, .last = -1};
+    }
+    for (int i = 0; i < plan->nstep; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            const dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind == DMI_REF_WORK) {
+                dmi_workspace *w = &work[ref->number];
+                w->first = DMI_MIN(w->first, i);
+                w->last = i;
+                w->bytes = d->unit[ref->number].bytes;
+            }
+        }
+    }
+    for (int i = 0; i < c->units; i++) {
+        const int last = last_exchange(f, worker);
+        const bool around = work[i].first <= last && work[i].last > last; /* in the turned order */
+        work[i].first = around ? 0 : turned(f, worker, work[i].first);
+        work[i].last = around ? plan->nstep : turned(f, worker, work[i].last);
+    }
+}
+
+/* Chooses places for the first `count` of them. Returns the bytes of all; c->bytes: where each place begins. -1: no
+ * memory. */
+static int64_t choose(const finder *f, int worker, contents *c, int count)
+{
+    int places = 0;
     bool packed;
-    for (int from = 0; from < f->workers; from++) {
-        all += (int)d->from[from];
+    int64_t end = 0;
+    for (int i = 0; i < count; i++) { /* of an earlier choice */
+        c->item[i].place = 0;
+        c->item[i].offset = 0;
     }
-    dmi_workspace *work = calloc((size_t)all + 1, sizeof *work);
-    int64_t *bytes = calloc((size_t)all + 1, sizeof *bytes);
-    for (int from = 0; from < f->workers && work; from++) {
-        for (uint32_t i = 0; i < d->from[from]; i++) {
+    if (!dmi_places_choose(c->item, count, f->plan[worker]->nstep + 1, c->bytes, &places, &packed)) {
+        return -1;
+    }
+    for (int i = 0; i < places; i++) {
+        const int64_t size = aligned(c->bytes[i]);
+        c->bytes[i] = end;
+        end += size;
+    }
+    return end;
+}
+
+static int64_t place_of(const contents *c, int item)
+{
+    return c->bytes[c->item[item].place] + c->item[item].offset;
+}
+
+static void set_places(const finder *f, int to, const contents *c)
+{
+    int at = 0;
+    for (int from = 0; from < f->workers; from++) {
+        for (uint32_t i = 0; i < f->plan[to]->on_device->from[from]; i++) {
             const payload *p = &f->payload[from][to][i];
-            const int64_t size = p->push->width * p->push->height;
-            if (p->shares) {
-                work[count] =
-                    (dmi_workspace){.number = count, .first = p->known + 1, .last = p->taken, .bytes = size};
-                count++;
-            } else {
-                half += aligned(size);
+            p->push->place = p->arrival->place = place_of(c, at++);
+        }
+    }
+}
+
+/* All workspaces are in one memory, with the places. */
+static void set_together(dmi_plan *plan, const contents *c, int64_t bytes)
+{
+    dmi_on_device *d = plan->on_device;
+    for (int i = 0; i < plan->nstep; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind == DMI_REF_WORK) {
+                const dmi_work_unit *unit = &d->unit[ref->number];
+                const int64_t place = place_of(c, c->payloads + (int)ref->number);
+                ref->index = 0;
+                ref->offset += place - unit->from;
+                ref->from = place;
+                ref->to = place + unit->bytes;
             }
         }
     }
-    if (!work || !bytes || !dmi_places_choose(work, count, f->of[to].count + 1, bytes, &places, &packed)) {
-        free(work);
-        free(bytes);
-        return false;
+    for (uint32_t i = 0; i < d->units; i++) {
+        d->unit[i].from = place_of(c, c->payloads + (int)i);
     }
-    begin = 2 * half;
-    for (int i = 0; i < places; i++) { /* from sizes to where they begin */
-        const int64_t size = aligned(bytes[i]);
-        bytes[i] = begin;
-        begin += size;
-    }
-    d->places = begin;
-    begin = 0;
+    d->together = true;
+    plan->nwork = 1;
+    plan->work_bytes[0] = plan->workspace = bytes;
+}
+
+/* The places at one receiver: by themselves where they take next to nothing beside the workspace, which is then
+ * given back between the runs. */
+static bool give_places(finder *f, int to, bool together)
+{
+    dmi_plan *plan = f->plan[to];
+    dmi_on_device *d = plan->on_device;
+    contents c = {0};
+    size_t room = d->units + (size_t)1;
     for (int from = 0; from < f->workers; from++) {
-        for (uint32_t i = 0; i < d->from[from]; i++) {
-            const payload *p = &f->payload[from][to][i];
-            if (p->shares) {
-                set_place(p, bytes[work[at].place] + work[at].offset, 0);
-                at++;
-            } else {
-                set_place(p, begin, half);
-                begin += aligned(p->push->width * p->push->height);
-            }
+        room += d->from[from];
+    }
+    c.item = calloc(room, sizeof *c.item);
+    c.bytes = calloc(room, sizeof *c.bytes);
+    bool memory = c.item && c.bytes;
+    if (memory) {
+        add_payloads(f, to, &c);
+        d->places = choose(f, to, &c, c.payloads);
+        memory = d->places >= 0;
+    }
+    if (memory) {
+        set_places(f, to, &c);
+    }
+    if (memory && together && plan->nwork > 0 && d->places > plan->workspace / NEXT_TO_NOTHING) {
+        add_units(f, to, &c);
+        int64_t all = choose(f, to, &c, c.payloads + c.units);
+        memory = all >= 0;
+        if (memory && all <= DMI_ON_DEVICE_PLACES && all < d->places + plan->workspace) {
+            set_places(f, to, &c);
+            set_together(plan, &c, all);
+            d->places = all;
         }
     }
-    free(work);
-    free(bytes);
-    return true;
+    free(c.item);
+    free(c.bytes);
+    return memory;
 }
 
 static bool begin(finder *f)
@@ -221,6 +343,7 @@ static void end(finder *f)
 {
     for (int w = 0; w < f->workers; w++) {
         free((void *)f->of[w].exchange);
+        free(f->of[w].step);
         free(f->of[w].known);
         for (int to = 0; to < f->workers; to++) {
             free(f->payload[w][to]);
@@ -228,7 +351,8 @@ static void end(finder *f)
     }
 }
 
-dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool *fits, char why[DMI_ON_DEVICE_WHY])
+dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool together, bool *fits,
+                               char why[DMI_ON_DEVICE_WHY])
 {
     finder f = {.workers = workers, .plan = plan};
     dm_status status = DM_OK;
@@ -239,7 +363,8 @@ dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool *fits, c
         status = dmi_fail(DM_ERR_INTERNAL, "payloads of a program do not pair off");
     }
     for (int w = 0; w < workers && status == DM_OK; w++) {
-        if (!give_places(&f, w)) {
+        set_gates(&f, w);
+        if (!give_places(&f, w, together)) {
             status = dmi_fail(DM_ERR_NOMEM, "no memory for the places of a program");
         } else if (plan[w]->on_device->places > DMI_ON_DEVICE_PLACES && *fits) {
             snprintf(why, DMI_ON_DEVICE_WHY, "payloads take %" PRId64 " bytes of worker %d, more than %d",

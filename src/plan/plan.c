@@ -111,6 +111,9 @@ void dmi_plan_release(dmi_plan *plan)
         if (plan->on_device && plan->on_device->free) {
             plan->on_device->free(plan->on_device);
         }
+        if (plan->on_device) {
+            free(plan->on_device->unit);
+        }
         dmi_plan_release(plan->origin);
         dmi_arena_free(&plan->arena);
         free(plan->step);

@@ -140,6 +140,7 @@ typedef struct dmi_ref {
     uint8_t kind;
     uint8_t mode;    /* DMI_READ, DMI_WRITE, DMI_READWRITE */
     uint16_t index;  /* operand or workspace number */
+    uint32_t number; /* of workspace: which it was before several were given one */
     int64_t offset;  /* bytes from its start to where the descriptor's offset 0 lies */
     int64_t from, to; /* of a kernel: its array's bytes in that memory, as far as it has them: several
                          workspaces may share one */

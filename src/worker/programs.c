@@ -182,7 +182,7 @@ static dmi_plan *plan_alone(dmi_worker *w, const struct dmi_worker_program *prog
         status = other == w->me ? DM_OK : plan_other(w, program, other, &plan[other], why);
         all = plan[other] != NULL;
     }
-    status = all && status == DM_OK ? dmi_on_device_places(plan, workers, &all, why) : status;
+    status = all && status == DM_OK ? dmi_on_device_places(plan, workers, w->config->memory_limit == 0, &all, why) : status;
     for (int other = 0; other < DMI_MIN(workers, DMI_ON_DEVICE_WORKERS); other++) {
         if (other != w->me || !all || status != DM_OK) {
             dmi_plan_release(plan[other]);

@@ -4,9 +4,9 @@
  * Every such program has memory for the payloads that come in a run. A run's number is a word of each device,
  * which the last exchange of a run raises; so a graph need not change from run to run. A sender puts a payload
  * into its place and then the number of the run into its flag; the receiver waits for that. Before the sender
- * first puts something to a receiver in run n, it waits until that has ended run n - 2: that is the grant for
- * the places that are there for even and for odd runs. Of others it knows that they are free when it gets there
- * (plan/on_device_places.c).
+ * first puts something to a receiver in a run, of which nothing has come to it in that run, it waits until the
+ * receiver has ended the run before. Of all other places it knows that they are free when it gets there
+ * (plan/on_device_places.c). Where they lie beside workspaces, those are the program's, too.
  *
  * A kernel that waits for a peer holds up every call that waits for the device, and such a call may hold up
  * calls for other devices. So a section (the steps from the first exchange to the last) is put on its stream
@@ -21,7 +21,7 @@
 #include <string.h>
 
 /* Memory with the run's number, a word for each receiver with the last run that it has taken, the flags of what
- * comes, and the places. */
+ * comes, and the places, perhaps with workspaces. */
 typedef struct places {
     dmi_engine *engine;
     dmi_allocation memory;
@@ -73,7 +73,16 @@ static dm_status make_places(dmi_engine *e, dmi_on_device *d)
         free(p);
         return status;
     }
+    if (!dmi_engine_reached(e, &p->memory.ready)) { /* peers that write there do not wait for what used it */
+        dmi_engine_drain(e);
+    }
     p->engine = e;
+    if (d->together) {
+        d->memory = p->memory;
+        d->memory.base = (char *)p->memory.base + begin;
+        d->memory.offset += begin;
+        d->memory.bytes = d->places;
+    }
     d->state = p;
     d->free = free_places;
     p->run = p->memory.base;
@@ -254,7 +263,6 @@ static dmi_exchange_rows rows_of(const dmi_engine *e, const dmi_queued_step *w, 
     char *memory = failed ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[i]);
     return (dmi_exchange_rows){.here = memory ? memory + part->offset : NULL,
                                .place = p->base[at] + vote->place + part->place,
-                               .half = part->half,
                                .width = part->width,
                                .height = part->height,
                                .pitch = part->pitch,

@@ -5,7 +5,7 @@
 /* A warp moves CHUNK bytes at a time: of whichever payload, so that all of a step are under way at once. Not
  * more thread blocks than a device has multiprocessors, for a block waits for all pushes of its peers, and
  * these for all blocks here: all must run at once. */
-enum { THREADS = DMI_CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP, DEPTH = 4, CHUNK = 2048, RUNS_AHEAD = 2 };
+enum { THREADS = DMI_CUDA_THREADS, WARP = 32, WARPS = THREADS / WARP, DEPTH = 4, CHUNK = 2048 };
 enum { MOST_BLOCKS = 128 };
 enum { PUSHED = 1, DONE = 2 }; /* words of the queue's ticket; the first is that of other kernels */
 enum { LOOK_EVERY = 1024, TELL_AFTER = 16 }; /* polls between two looks at the host's word; such looks */
@@ -45,7 +45,7 @@ static __device__ void await(const dmi_exchange_call &x, const uint32_t *word, u
 /* Rows here and rows one behind the other, in units of T: those of chunk `chunk`, by a warp. Places are read
  * past the first-level cache, which does not see what peers write. */
 template <typename T>
-static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, uint32_t chunk)
+static __device__ void move(const dmi_exchange_rows &r, bool push, uint32_t chunk)
 {
     const uint32_t row = (uint32_t)(r.width / (int64_t)sizeof(T)), items = row * (uint32_t)r.height;
     const uint32_t each = CHUNK / sizeof(T), begin = chunk * each, end = min(begin + each, items);
@@ -57,7 +57,7 @@ static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, 
             if (at < end) {
                 const T *here = (const T *)(r.here + (r.height == 1 ? 0 : at / row * r.pitch)) +
                                 (r.height == 1 ? at : at % row);
-                v[k] = push ? *here : __ldcg((const T *)place + at);
+                v[k] = push ? *here : __ldcg((const T *)r.place + at);
             }
         }
 #pragma unroll
@@ -66,22 +66,21 @@ static __device__ void move(const dmi_exchange_rows &r, char *place, bool push, 
             if (at < end) {
                 T *here =
                     (T *)(r.here + (r.height == 1 ? 0 : at / row * r.pitch)) + (r.height == 1 ? at : at % row);
-                *(push ? (T *)place + at : here) = v[k];
+                *(push ? (T *)r.place + at : here) = v[k];
             }
         }
     }
 }
 
-static __device__ void move_chunk(const dmi_exchange_rows &r, uint32_t run, bool push, uint32_t chunk)
+static __device__ void move_chunk(const dmi_exchange_rows &r, bool push, uint32_t chunk)
 {
-    char *place = r.place + (run & 1) * r.half;
     const uint64_t bits = (uint64_t)r.here | (uint64_t)r.width | (r.height > 1 ? (uint64_t)r.pitch : 0);
     if (bits % sizeof(uint4) == 0) {
-        move<uint4>(r, place, push, chunk);
+        move<uint4>(r, push, chunk);
     } else if (bits % sizeof(uint32_t) == 0) {
-        move<uint32_t>(r, place, push, chunk);
+        move<uint32_t>(r, push, chunk);
     } else {
-        move<uint8_t>(r, place, push, chunk);
+        move<uint8_t>(r, push, chunk);
     }
 }
 
@@ -91,14 +90,14 @@ static __host__ __device__ uint32_t chunks_of(const dmi_exchange_rows &r)
 }
 
 /* The chunks of `count` payloads one behind the other, dealt out to the warps of all thread blocks. */
-static __device__ void move_rows(const dmi_exchange_rows *rows, int count, uint32_t run, bool push)
+static __device__ void move_rows(const dmi_exchange_rows *rows, int count, bool push)
 {
     uint32_t chunk = blockIdx.x * WARPS + threadIdx.x / WARP;
     for (int k = 0; k < count; k++) {
         const uint32_t chunks = chunks_of(rows[k]);
         for (; chunk < chunks; chunk += gridDim.x * WARPS) {
             if (rows[k].here) {
-                move_chunk(rows[k], run, push, chunk);
+                move_chunk(rows[k], push, chunk);
             }
         }
         chunk -= chunks;
@@ -130,10 +129,10 @@ static __global__ void __launch_bounds__(THREADS)
     after_previous();
     const uint32_t run = *(const volatile uint32_t *)x.run;
     if (i < x.pushes && x.rows[i].gate) {
-        await(x, x.rows[i].gate, run - RUNS_AHEAD, x.rows[i].peer);
+        await(x, x.rows[i].gate, run - 1, x.rows[i].peer);
     }
     __syncthreads();
-    move_rows(x.rows, x.pushes, run, true);
+    move_rows(x.rows, x.pushes, true);
     __syncthreads();
     if (i == 0 && x.pushes > 0 && last_of_all(ticket + PUSHED)) {
         for (int k = 0; k < x.pushes; k++) {
@@ -144,7 +143,7 @@ static __global__ void __launch_bounds__(THREADS)
         await(x, x.rows[i].flag, run, x.rows[i].peer);
     }
     __syncthreads();
-    move_rows(x.rows + x.pushes, x.arrivals, run, false);
+    move_rows(x.rows + x.pushes, x.arrivals, false);
     if (x.last) {
         __syncthreads();
         if (i == 0 && last_of_all(ticket + DONE)) {

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RUNS_AHEAD = 2 };
-
 typedef struct exchange_op {
     dmi_emu_op op;
     dmi_exchange_call call;
@@ -34,10 +32,10 @@ static void run_exchange(dmi_emu_stream *s, dmi_emu_op *op)
     for (int i = 0; i < x->pushes; i++) {
         const dmi_exchange_rows *r = &x->rows[i];
         if (r->gate) {
-            await(x, r->gate, run - RUNS_AHEAD, r->peer);
+            await(x, r->gate, run - 1, r->peer);
         }
         for (int64_t row = 0; r->here && row < r->height; row++) {
-            memcpy(r->place + (run & 1) * r->half + row * r->width, r->here + row * r->pitch, (size_t)r->width);
+            memcpy(r->place + row * r->width, r->here + row * r->pitch, (size_t)r->width);
         }
         dmi_emu_raise(r->flag, run);
     }
@@ -45,7 +43,7 @@ static void run_exchange(dmi_emu_stream *s, dmi_emu_op *op)
         const dmi_exchange_rows *r = &x->rows[i];
         await(x, r->flag, run, r->peer);
         for (int64_t row = 0; r->here && row < r->height; row++) {
-            memcpy(r->here + row * r->pitch, r->place + (run & 1) * r->half + row * r->width, (size_t)r->width);
+            memcpy(r->here + row * r->pitch, r->place + row * r->width, (size_t)r->width);
         }
     }
     if (x->last) {
@@ -76,8 +74,7 @@ static const char *complaint(const dmi_exchange_call *x)
         const dmi_exchange_rows *r = &x->rows[i];
         words = words && reached(r->flag, word, word, 1) && (!r->gate || reached(r->gate, word, word, 1));
         if (r->here && (!reached(r->here, r->pitch, r->width, r->height) ||
-                        !reached(r->place, r->width, r->width, r->height) ||
-                        !reached(r->place + r->half, r->width, r->width, r->height))) {
+                        !reached(r->place, r->width, r->width, r->height))) {
             return "rows or a place that are not of a device";
         }
     }

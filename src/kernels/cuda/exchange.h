@@ -13,11 +13,11 @@ extern "C" {
  * flags. Then it waits for the flags of the arrivals, and copies these from their places. */
 typedef struct dmi_exchange_rows {
     char *here;                         /* NULL: no bytes move, the flag alone is set or waited for */
-    char *place; /* rows one behind the other; of odd runs `half` further, which may be 0 */
-    int64_t half, width, height, pitch; /* bytes; pitch: from row to row here */
+    char *place;                  /* rows one behind the other */
+    int64_t width, height, pitch; /* bytes; pitch: from row to row here */
     uint32_t *flag;                     /* in memory of the receiver */
     const uint32_t
-        *gate; /* of a push, in memory of this device: it waits for run - 2 there; NULL: it does not */
+        *gate; /* of a push, in memory of this device: it waits for the run before there; NULL: it does not */
     int peer;  /* who is waited for */
 } dmi_exchange_rows;
 enum { DMI_EXCHANGE_ROWS = 16, DMI_EXCHANGE_ENDS = 16 };
