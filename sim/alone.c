@@ -27,7 +27,7 @@ typedef struct alone {
     dmi_plan *from[DMI_ON_DEVICE_WORKERS], *plan[DMI_ON_DEVICE_WORKERS];
     slot *slot[DMI_ON_DEVICE_WORKERS][DMI_ON_DEVICE_WORKERS]; /* [sender][receiver] */
     int64_t ended[DMI_ON_DEVICE_WORKERS];
-    piece *memory[DMI_ON_DEVICE_WORKERS];     /* pieces of DMI_PLACE_ALIGN bytes */
+    piece *memory[DMI_ON_DEVICE_WORKERS]; /* pieces of DMI_LANDING_ALIGN bytes */
     int64_t *used[DMI_ON_DEVICE_WORKERS]; /* [units] in which run each workspace was used last */
     struct {
         int run, step;
@@ -146,7 +146,7 @@ static void check_slots(alone *a, int from, int to)
                          "alone: payload %u from %d to %d: pushed %d times, taken %d times", k, from, to,
                          s->given[0], s->given[1]);
         }
-        fit = fit && s->place[0] >= 0 && s->place[0] % DMI_PLACE_ALIGN == 0 &&
+        fit = fit && s->place[0] >= 0 && s->place[0] % DMI_LANDING_ALIGN == 0 &&
               s->place[0] + s->bytes[0] <= a->plan[to]->on_device->places;
     }
     if (!fit) {
@@ -160,7 +160,7 @@ static void check_slots(alone *a, int from, int to)
 /* It lies there from now on, over what lay there. */
 static void put(alone *a, int to, int64_t place, int64_t bytes, piece what)
 {
-    for (int64_t at = place / DMI_PLACE_ALIGN; at * DMI_PLACE_ALIGN < place + bytes; at++) {
+    for (int64_t at = place / DMI_LANDING_ALIGN; at * DMI_LANDING_ALIGN < place + bytes; at++) {
         a->memory[to][at] = what;
     }
 }
@@ -168,18 +168,19 @@ static void put(alone *a, int to, int64_t place, int64_t bytes, piece what)
 static bool lies_there(const alone *a, int to, int64_t place, int64_t bytes, piece what)
 {
     bool all = true;
-    for (int64_t at = place / DMI_PLACE_ALIGN; at * DMI_PLACE_ALIGN < place + bytes; at++) {
+    for (int64_t at = place / DMI_LANDING_ALIGN; at * DMI_LANDING_ALIGN < place + bytes; at++) {
         const piece *p = &a->memory[to][at];
         all = all && p->owner == what.owner && p->work == what.work && p->run == what.run;
     }
     return all;
 }
 
-/* A step uses workspaces beside places: from its first use in a run on nothing else comes there. */
-static void use_work(alone *a, int me, const dmi_step *step, int64_t run)
+/* A step uses workspaces beside places, as the first `count` of its references: from its first use in a run on
+ * nothing else comes there. */
+static void use_work(alone *a, int me, const dmi_step *step, int count, int64_t run)
 {
     const dmi_on_device *d = a->plan[me]->on_device;
-    for (int i = 0; i < step->nref && d->together; i++) {
+    for (int i = 0; i < count && d->together; i++) {
         const dmi_ref *ref = &step->ref[i];
         if (ref->kind == DMI_REF_WORK) {
             const piece what = {.work = ref->number + 1, .run = run};
@@ -242,7 +243,7 @@ static bool take_step(alone *a, int me)
         const dmi_exchange *x = step->desc;
         bool before = a->at[me].pushed;
         if (!before) { /* what it pushes is still there, */
-            use_work(a, me, step, a->at[me].run);
+            use_work(a, me, step, x->pushes, a->at[me].run);
         }
         a->at[me].pushed = before || push_all(a, me, x, a->at[me].run);
         if (!a->at[me].pushed || !take_all(a, me, x, a->at[me].run)) {
@@ -250,7 +251,7 @@ static bool take_step(alone *a, int me)
         }
         a->at[me].pushed = false;
     }
-    use_work(a, me, step, a->at[me].run); /* and what has come goes where nothing else comes */
+    use_work(a, me, step, step->nref, a->at[me].run); /* and what has come goes where nothing else comes */
     if (++a->at[me].step == plan->nstep) {
         a->at[me].step = 0;
         a->at[me].run++;
@@ -337,7 +338,7 @@ static dm_status make_plans(alone *a, const dmi_sim_program *program, bool *fits
         if (program->change) {
             program->change(program->context, w, 0, a->plan[w]);
         }
-        a->memory[w] = calloc((size_t)(a->plan[w]->on_device->places / DMI_PLACE_ALIGN) + 1, sizeof(piece));
+        a->memory[w] = calloc((size_t)(a->plan[w]->on_device->places / DMI_LANDING_ALIGN) + 1, sizeof(piece));
         a->used[w] = calloc((size_t)a->plan[w]->on_device->units + 1, sizeof *a->used[w]);
         status = a->memory[w] && a->used[w] ? DM_OK : no_memory(a);
     }

@@ -6,7 +6,8 @@
  * have come there any time.
  *
  * An exchange costs as much as some small kernels, so each takes along what could be done by then: pushes that
- * stand later, and arrivals that come before the next push. */
+ * stand later, and arrivals that come before the next push. Pushes of later calls take memory of the receivers
+ * until those come to that call, so a worker is only so many bytes ahead. */
 #include "plan/on_device.h"
 #include "plan/places.h"
 
@@ -19,6 +20,8 @@
 enum { END_REFS = 200 };
 /* An arrival is taken this much early at most, in work between it and its first use. */
 static const int64_t MOST_FLOPS = 1000000000;
+/* Bytes of pushes of later calls that may be on their way. */
+static const int64_t MOST_AHEAD = 64 << 10;
 
 typedef struct maker {
     const dmi_plan *from;
@@ -28,6 +31,8 @@ typedef struct maker {
     const dmi_step **expect[DMI_CHANNELS], **send[DMI_CHANNELS]; /* by ordinal */
     const dmi_step **push;                                       /* that wait to be put into an exchange */
     int pushes;
+    bool *ahead; /* [from->nstep] pushes that were taken in an earlier call */
+    int64_t bytes_ahead;
     uint32_t taken[DMI_CHANNELS];                       /* pushes in `push` or in exchanges so far */
     uint32_t sent[DMI_CHANNELS], arrived[DMI_CHANNELS]; /* in exchanges so far */
     uint32_t computed[DMI_CHANNELS];                    /* kernels so far */
@@ -378,12 +383,20 @@ static bool is_due(const maker *m, const dmi_step *transfer, const uint32_t *sen
 }
 
 /* Pushes that stand later, but could be done by now: the exchange that is about to be put takes them along. */
-static void take_pushes(maker *m)
+static void take_pushes(maker *m, int call)
 {
     for (int c = 0; c < DMI_CHANNELS; c++) {
         const uint32_t all = m->from->lane_steps[c * DMI_CHANNEL_LANES + DMI_LANE_SEND];
         while (m->taken[c] < all && is_due(m, m->send[c][m->taken[c]], m->taken)) {
-            m->push[m->pushes++] = m->send[c][m->taken[c]++];
+            const dmi_step *push = m->send[c][m->taken[c]];
+            const bool ahead = push->call != call;
+            if (ahead && m->bytes_ahead + push->bytes > MOST_AHEAD) {
+                break;
+            }
+            m->ahead[push - m->from->step] = ahead;
+            m->bytes_ahead += ahead ? push->bytes : 0;
+            m->push[m->pushes++] = push;
+            m->taken[c]++;
         }
     }
 }
@@ -431,6 +444,7 @@ static void take_step(maker *m, int at)
     const int channel = dmi_lane_channel(step->lane);
     uint32_t until[DMI_CHANNELS];
     bool waits = false;
+    m->bytes_ahead -= m->ahead[at] ? step->bytes : 0;
     if (step->kind == DMI_STEP_EXPECT || (step->kind == DMI_STEP_PUSH && step->ordinal <= m->taken[channel])) {
         return; /* an arrival comes when it is needed; this push was taken along */
     }
@@ -440,7 +454,7 @@ static void take_step(maker *m, int at)
         waits = waits || until[c] > m->arrived[c];
     }
     if (waits || (m->pushes > 0 && step->kind != DMI_STEP_PUSH)) {
-        take_pushes(m);
+        take_pushes(m, step->call);
         take_arrivals(m, at, until);
         put(m, until);
     }
@@ -580,6 +594,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     *m = (maker){.from = plan, .to = to};
     m->part = calloc(steps, sizeof *m->part);
     m->push = calloc(steps, sizeof(dmi_step *));
+    m->ahead = calloc(steps, sizeof *m->ahead);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         m->expect[c] = calloc(steps, sizeof(dmi_step *));
         m->send[c] = calloc(steps, sizeof(dmi_step *));
@@ -604,7 +619,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     to->flops = plan->flops;
     to->repeats = plan->repeats;
     to->on_device = take(m, sizeof *to->on_device);
-    m->failed = m->failed || !m->part || !m->push;
+    m->failed = m->failed || !m->part || !m->push || !m->ahead;
     if (m->failed) {
         return false;
     }
@@ -671,6 +686,7 @@ dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char w
     }
     free(m.part);
     free((void *)m.push);
+    free(m.ahead);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         free((void *)m.expect[c]);
         free((void *)m.send[c]);

@@ -18,6 +18,7 @@ enum {
     DMI_EXCHANGE_MOST = 16,     /* payloads of a step */
     DMI_ON_DEVICE_WORKERS = 16, /* of a session with such plans */
     DMI_PLACE_ALIGN = 256,
+    DMI_LANDING_ALIGN = 16,           /* of a place in a workspace: an exchange moves so much at once */
     DMI_ON_DEVICE_PAYLOAD = 4 << 20,  /* most bytes of a payload: larger ones are better beside the kernels */
     DMI_ON_DEVICE_PLACES = 512 << 20, /* most bytes of a worker's places, workspaces beside them included */
     DMI_ON_DEVICE_STEPS =
@@ -29,6 +30,7 @@ typedef struct dmi_exchange_part {
     int peer;
     uint32_t number; /* among those of its pair */
     int64_t place;   /* bytes from the receiver's first place */
+    bool lands;      /* of an arrival: its place is where the elements are wanted */
     int64_t offset, width, height,
         pitch;  /* bytes from the reference to the first row, of a row, from row to row */
     bool first; /* of a push: the first of the run to this peer, of which nothing is known yet: it waits until

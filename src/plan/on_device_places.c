@@ -1,16 +1,17 @@
 /* Places of payloads of programs that run on their devices alone (on_device.h).
  *
- * A place may be used again when its payload has been taken, and the sender of the next one must know that. What
- * a worker knows follows from the exchanges. It takes them one after the other, and one is complete when its
- * arrivals have been taken. A push goes out when the exchanges before it are complete, and says so to whom it
- * comes to, and all that its sender knew of others by then. So in the receiver's order a payload lives from the
- * last exchange that its sender knows to be complete, to the one that takes it. Where it knows of none in this
- * run, it waits until the receiver has ended the last run, and the payload lives from there on
- * (exec/gpu/exchange.c). Who knows of an exchange of this run knows that the run before has ended there, so what
- * holds in a run holds from run to run.
+ * A place may be used again when its payload has been taken, and the sender of the next one must know that.
+ * What a worker knows follows from the exchanges. It takes them one after the other, and one is complete when
+ * its arrivals have been taken. A push goes out when the exchanges before it are complete, and says so to whom
+ * it comes to, and all that its sender knew of others by then. So in the receiver's order a payload lives from
+ * the last exchange that its sender knows to be complete, to the one that takes it. Where it knows of none in
+ * this run, it waits until the receiver has ended the last run, and the payload lives from there on
+ * (exec/gpu/exchange.c). Who knows of an exchange of this run knows that the run before has ended there, so
+ * what holds in a run holds from run to run.
  *
  * Those that do not live at once may lie in one place, as workspaces do (places.h). So may a payload and a
- * workspace, which lives from the first step that uses it to the last. */
+ * workspace, which lives from the first step that uses it to the last. Where the arrival is that first step,
+ * the payload *lands*: its place is that in the workspace, which then lives from where the payload does. */
 #include "plan/on_device.h"
 #include "plan/places.h"
 
@@ -31,8 +32,10 @@ typedef struct ordered {
 
 typedef struct payload {
     dmi_exchange_part *push, *arrival;
-    int pushed, taken; /* in which exchanges */
-int known; /* exchanges of the receiver that its sender knows to be complete when it pushes; 0: none of this run */
+    const dmi_ref *wanted; /* where the arrival copies it to */
+    int pushed, taken;     /* in which exchanges */
+    int known; /* exchanges of the receiver that its sender knows to be complete when it pushes; 0: none of this
+                  run */
 } payload;
 
 typedef struct finder {
@@ -78,6 +81,7 @@ static bool collect(finder *f, int me)
                 p->pushed = i;
             } else if (p) {
                 p->arrival = &x->part[k];
+                p->wanted = &plan->step[o->step[i]].ref[k];
                 p->taken = i;
             }
         }
@@ -164,6 +168,9 @@ typedef struct contents {
     dmi_workspace *item; /* [payloads + units], the payloads first */
     int64_t *bytes;      /* [payloads + units] room for places */
     int payloads, units;
+    bool turned; /* the order of steps */
+    int *first;  /* [units] the step that uses it first */
+    bool *tail;  /* [units] it is used behind the last exchange */
 } contents;
 
 /* The step of a worker's last exchange; -1: it has none. */
@@ -173,11 +180,24 @@ static int last_exchange(const finder *f, int worker)
     return o->count > 0 ? o->step[o->count] : -1;
 }
 
-/* Steps in an order that begins behind the last exchange of the run before: from there on payloads may come. */
-static int turned(const finder *f, int worker, int step)
+/* Steps in an order that begins behind the last exchange of the run before, from where on payloads may come of
+ * whose receiver nothing is known; then a workspace that is used on both sides of it lives all the time. Or in
+ * that of the plan; then such payloads live all the time. */
+static int place_in_order(const finder *f, int worker, const contents *c, int step)
 {
-    const int begin = last_exchange(f, worker) + 1;
+    const int begin = c->turned ? last_exchange(f, worker) + 1 : 0;
     return step < begin ? step + f->plan[worker]->nstep - begin : step - begin;
+}
+
+/* From where on a payload may come. */
+static int begins(const finder *f, int to, const contents *c, const payload *p)
+{
+    return p->known > 0 ? place_in_order(f, to, c, f->of[to].step[p->known]) + 1 : 0;
+}
+
+static int ends(const finder *f, int to, const contents *c, const payload *p)
+{
+    return p->known > 0 || c->turned ? place_in_order(f, to, c, f->of[to].step[p->taken]) : f->plan[to]->nstep;
 }
 
 static void add_payloads(const finder *f, int to, contents *c)
@@ -185,11 +205,10 @@ static void add_payloads(const finder *f, int to, contents *c)
     for (int from = 0; from < f->workers; from++) {
         for (uint32_t i = 0; i < f->plan[to]->on_device->from[from]; i++) {
             const payload *p = &f->payload[from][to][i];
-            c->item[c->payloads] =
-                (dmi_workspace){.number = c->payloads,
-                                .first = p->known > 0 ? turned(f, to, f->of[to].step[p->known]) + 1 : 0,
-                                .last = turned(f, to, f->of[to].step[p->taken]),
-                                .bytes = p->push->width * p->push->height};
+            c->item[c->payloads] = (dmi_workspace){.number = c->payloads,
+                                                   .first = begins(f, to, c, p),
+                                                   .last = ends(f, to, c, p),
+                                                   .bytes = p->push->width * p->push->height};
             c->payloads++;
         }
     }
@@ -217,9 +236,43 @@ static void add_units(const finder *f, int worker, contents *c)
     }
     for (int i = 0; i < c->units; i++) {
         const int last = last_exchange(f, worker);
-        const bool around = work[i].first <= last && work[i].last > last; /* in the turned order */
-        work[i].first = around ? 0 : turned(f, worker, work[i].first);
-        work[i].last = around ? plan->nstep : turned(f, worker, work[i].last);
+        const bool around = c->turned && work[i].first <= last && work[i].last > last;
+        c->first[i] = work[i].first;
+        c->tail[i] = work[i].last > last;
+        work[i].first = around ? 0 : place_in_order(f, worker, c, work[i].first);
+        work[i].last = around ? plan->nstep : place_in_order(f, worker, c, work[i].last);
+    }
+}
+
+/* Bytes from the beginning of a workspace to where a payload is wanted. */
+static int64_t wanted_at(const dmi_on_device *d, const payload *p)
+{
+    return p->wanted->offset - d->unit[p->wanted->number].from + p->arrival->offset;
+}
+
+/* Does it? What is used behind the last exchange of a run is not free yet for what the next one brings then. */
+static bool lands(const finder *f, int to, const payload *p, const contents *c)
+{
+    const dmi_exchange_part *a = p->arrival;
+    const uint32_t unit = p->wanted->number;
+    return p->wanted->kind == DMI_REF_WORK && c->first[unit] == f->of[to].step[p->taken] &&
+           (p->known > 0 || (c->turned && !c->tail[unit])) && (a->height == 1 || a->pitch == a->width) &&
+           wanted_at(f->plan[to]->on_device, p) % DMI_LANDING_ALIGN == 0;
+}
+
+static void let_land(const finder *f, int to, contents *c)
+{
+    int at = 0;
+    for (int from = 0; from < f->workers; from++) {
+        for (uint32_t i = 0; i < f->plan[to]->on_device->from[from]; i++, at++) {
+            const payload *p = &f->payload[from][to][i];
+            p->arrival->lands = lands(f, to, p, c);
+            if (p->arrival->lands) {
+                dmi_workspace *w = &c->item[c->payloads + (int)p->wanted->number];
+                w->first = DMI_MIN(w->first, begins(f, to, c, p));
+                c->item[at].bytes = 0;
+            }
+        }
     }
 }
 
@@ -245,6 +298,16 @@ static int64_t choose(const finder *f, int worker, contents *c, int count)
     return end;
 }
 
+static int64_t choose_together(const finder *f, int worker, contents *c, bool turned)
+{
+    c->turned = turned;
+    c->payloads = 0;
+    add_payloads(f, worker, c);
+    add_units(f, worker, c);
+    let_land(f, worker, c);
+    return choose(f, worker, c, c->payloads + c->units);
+}
+
 static int64_t place_of(const contents *c, int item)
 {
     return c->bytes[c->item[item].place] + c->item[item].offset;
@@ -256,7 +319,11 @@ static void set_places(const finder *f, int to, const contents *c)
     for (int from = 0; from < f->workers; from++) {
         for (uint32_t i = 0; i < f->plan[to]->on_device->from[from]; i++) {
             const payload *p = &f->payload[from][to][i];
-            p->push->place = p->arrival->place = place_of(c, at++);
+            p->arrival->place = p->arrival->lands ? place_of(c, c->payloads + (int)p->wanted->number) +
+                                                        wanted_at(f->plan[to]->on_device, p)
+                                                  : place_of(c, at);
+            p->push->place = p->arrival->place;
+            at++;
         }
     }
 }
@@ -286,6 +353,15 @@ static void set_together(dmi_plan *plan, const contents *c, int64_t bytes)
     plan->work_bytes[0] = plan->workspace = bytes;
 }
 
+static void keep_apart(const finder *f, int to)
+{
+    for (int from = 0; from < f->workers; from++) {
+        for (uint32_t i = 0; i < f->plan[to]->on_device->from[from]; i++) {
+            f->payload[from][to][i].arrival->lands = false;
+        }
+    }
+}
+
 /* The places at one receiver: by themselves where they take next to nothing beside the workspace, which is then
  * given back between the runs. */
 static bool give_places(finder *f, int to, bool together)
@@ -299,8 +375,11 @@ static bool give_places(finder *f, int to, bool together)
     }
     c.item = calloc(room, sizeof *c.item);
     c.bytes = calloc(room, sizeof *c.bytes);
-    bool memory = c.item && c.bytes;
+    c.first = calloc(room, sizeof *c.first);
+    c.tail = calloc(room, sizeof *c.tail);
+    bool memory = c.item && c.bytes && c.first && c.tail;
     if (memory) {
+        c.turned = true;
         add_payloads(f, to, &c);
         d->places = choose(f, to, &c, c.payloads);
         memory = d->places >= 0;
@@ -309,15 +388,19 @@ static bool give_places(finder *f, int to, bool together)
         set_places(f, to, &c);
     }
     if (memory && together && plan->nwork > 0 && d->places > plan->workspace / NEXT_TO_NOTHING) {
-        add_units(f, to, &c);
-        int64_t all = choose(f, to, &c, c.payloads + c.units);
+        int64_t all = choose_together(f, to, &c, true), other = choose_together(f, to, &c, false);
+        all = other < all ? other : choose_together(f, to, &c, true);
         memory = all >= 0;
         if (memory && all <= DMI_ON_DEVICE_PLACES && all < d->places + plan->workspace) {
             set_places(f, to, &c);
             set_together(plan, &c, all);
             d->places = all;
+        } else {
+            keep_apart(f, to);
         }
     }
+    free(c.first);
+    free(c.tail);
     free(c.item);
     free(c.bytes);
     return memory;

@@ -164,10 +164,9 @@ static bool find_workspace(dmt_case *c, dm_program program, int64_t *bytes, int6
             found++;
         }
         long long work, places;
-        if (sscanf(line, "  alone, worker %d: %lld bytes of workspace, %lld for payloads", &w, &work, &places) ==
-                3 &&
+        if (sscanf(line, "  alone, worker %d: %lld bytes of workspace, %lld for payloads", &w, &work,
+                   &places) == 3 &&
             w < c->workers) {
-            if (getenv("XX")) fprintf(stderr, "P%d %lld %lld %lld\n", c->workers, (long long)bytes[w], work, places);
             bytes[w] = work;
             payloads[w] = places;
             alone++;
@@ -217,12 +216,14 @@ static void memory_case(dmt_case *c)
         DMT_OK(c, dm_array_destroy(s, t.live[t.lives].array));
     }
     DMT_OK(c, dm_program_end(s, &program));
-    r->alone += find_workspace(c, program, bytes, payloads);
+    bool alone = find_workspace(c, program, bytes, payloads);
+    r->alone += alone;
     for (int w = 0; w < c->workers; w++) {
         double ratio = (double)(bytes[w] + payloads[w]) / (double)t.peak[w];
-        if (getenv("XX")) fprintf(stderr, "ratio %.3f peak %lld\n", ratio, (long long)t.peak[w]);
-        note(r, ratio);
-        if (ratio > (r->plain ? 9 : 1.25)) {
+        if (!r->plain || alone) {
+            note(r, ratio);
+        }
+        if (ratio > (alone ? 2 : 1.25)) {
             dmt_fail(c,
                      "worker %d: %lld bytes of workspace and payloads, %.3f times the %lld that live at once, sizes of kind "
                      "%d, at most %d arrays",
@@ -260,15 +261,20 @@ static void test_all(void **state)
     assert_true(r.count > 0 && r.over * 50 <= r.count + 49 && r.sum / r.count <= 1.05);
 }
 
-/* The same on the devices alone, where there are such (option program_device): with the memory of payloads. */
+/* The same on the devices alone (option program_device): with the memory of payloads. Those that a worker has
+ * pushed ahead, for others to take when they need them, live beside the arrays. */
 static void test_alone(void **state)
 {
     ratios r = {.plain = true};
     (void)state;
     dmt_run(&(dmt_suite){.name = "program_memory_alone", .cases = 60, .fn = memory_case, .user = &r});
-    printf("%d programs on the devices alone; workspace and payloads of %d workers: in the mean %.3f times what "
-           "lives at once, at most %.3f; more than 1.1 times: %d\n",
-           r.alone, r.count, r.sum / r.count, r.most, r.over);
+    if (r.alone > 0) {
+        printf("%d programs on the devices alone; workspace and payloads of %d workers: in the mean %.3f times "
+               "what "
+               "lives at once, at most %.3f; more than 1.1 times: %d\n",
+               r.alone, r.count, r.sum / r.count, r.most, r.over);
+        assert_true(r.count < 50 || r.sum / r.count <= 1.1);
+    }
 }
 
 /* Payloads of a product arrive while the one before still works on its own: a row of products has two sets of
@@ -281,6 +287,7 @@ static void row_case(dmt_case *c)
     int64_t n = dmt_int(&c->random, 8, 40) * c->workers, shape[2] = {n, n}, bytes[ROWS][MOST_WORKERS] = {{0}}, payloads[MOST_WORKERS];
     dm_layout rows = dm_layout_split(s, 0), columns = dm_layout_split(s, 1);
     dm_array a, b, out;
+    bool alone = false; /* then receivers have no sets, and senders may be ahead */
     DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &a));
     DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, dmt_chance(&c->random, 50) ? &rows : &columns, &b));
     DMT_OK(c, dm_array_create(s, DM_F64, 2, shape, &rows, &out));
@@ -294,11 +301,11 @@ static void row_case(dmt_case *c)
             DMT_OK(c, dm_gemm(s, DM_N, DM_N, 1, a, b, 0, out));
         }
         DMT_OK(c, dm_program_end(s, &program));
-        (void)find_workspace(c, program, bytes[k], payloads);
+        alone = find_workspace(c, program, bytes[k], payloads) || alone;
         DMT_OK(c, dm_program_run(s, program, 2, 0, NULL));
         DMT_OK(c, dm_program_destroy(s, program));
     }
-    for (int w = 0; w < c->workers; w++) {
+    for (int w = 0; w < c->workers && !alone; w++) {
         if (bytes[1][w] != 2 * bytes[0][w] || bytes[2][w] != bytes[1][w] ||
             (c->workers > 1 && bytes[0][w] == 0)) {
             dmt_fail(c, "worker %d: %lld, %lld and %lld bytes of workspace for rows of 1, 2 and 5 products", w,
