@@ -72,6 +72,16 @@ void dmi_cu_range_push(const dmi_cu_ranges *r, int name, uint64_t number);
 void dmi_cu_range_pop(const dmi_cu_ranges *r);
 /* Later operations of s wait until *flag (device memory of this device) has reached value (cyclic compare). */
 DM_CHECKED dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value);
+/* Several words by one request: the stream waits until each has reached its value, as above; or sets each,
+ * which may be memory of any device that this one reaches. Who sees one set sees all that the stream has done
+ * before. */
+enum { DMI_CU_WORDS = 16 };
+typedef struct dmi_cu_word {
+    uint32_t *word;
+    uint32_t value;
+} dmi_cu_word;
+DM_CHECKED dm_status dmi_cu_wait_words(dmi_stream s, const dmi_cu_word *word, int count);
+DM_CHECKED dm_status dmi_cu_set_words(dmi_stream s, const dmi_cu_word *word, int count);
 
 /* Between begin and end nothing of what this thread puts on the stream is done: it is captured as a graph. A call in between
  * that cannot be captured (one that allocates, waits, or asks how far the device is) fails, and so does end, which always ends

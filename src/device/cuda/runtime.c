@@ -353,24 +353,73 @@ dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void 
                  "cudaMemcpy2DAsync");
 }
 
+/* A function of the driver, which is the same for all threads: found once. */
+static dm_status driver_entry(_Atomic(void *) *entry, const char *name, void **f)
+{
+    *f = atomic_load_explicit(entry, memory_order_relaxed);
+    if (!*f) {
+        enum cudaDriverEntryPointQueryResult found;
+        dm_status status = check(cudaGetDriverEntryPointByVersion(name, f, 12000, cudaEnableDefault, &found),
+                                 "cudaGetDriverEntryPointByVersion");
+        if (status != DM_OK || found != cudaDriverEntryPointSuccess) {
+            return status != DM_OK ? status : dmi_fail(DM_ERR_UNSUPPORTED, "the driver lacks %s", name);
+        }
+        atomic_store_explicit(entry, *f, memory_order_relaxed);
+    }
+    return DM_OK;
+}
+
 dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value)
 {
     typedef CUresult (*wait_function)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
-    static _Atomic(void *) entry; /* the driver's function: the same for all */
-    void *f = atomic_load_explicit(&entry, memory_order_relaxed);
-    if (!f) {
-        enum cudaDriverEntryPointQueryResult found;
-        dm_status status =
-            check(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &f, 12000, cudaEnableDefault, &found),
-                  "cudaGetDriverEntryPointByVersion");
-        if (status != DM_OK || found != cudaDriverEntryPointSuccess) {
-            return status != DM_OK ? status
-                                   : dmi_fail(DM_ERR_UNSUPPORTED, "the driver lacks cuStreamWaitValue32");
-        }
-        atomic_store_explicit(&entry, f, memory_order_relaxed);
+    static _Atomic(void *) entry;
+    void *f;
+    dm_status status = driver_entry(&entry, "cuStreamWaitValue32", &f);
+    if (status != DM_OK) {
+        return status;
     }
     CUresult code = ((wait_function)f)(s, (CUdeviceptr)(uintptr_t)flag, value, CU_STREAM_WAIT_VALUE_GEQ);
     return code == CUDA_SUCCESS ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "cuStreamWaitValue32: error %d", (int)code);
+}
+
+/* Waits and writes as one request. */
+static dm_status put_words(dmi_stream s, const dmi_cu_word *word, int count, bool write)
+{
+    typedef CUresult (*batch_function)(CUstream, unsigned, CUstreamBatchMemOpParams *, unsigned);
+    static _Atomic(void *) entry;
+    CUstreamBatchMemOpParams op[DMI_CU_WORDS];
+    void *f;
+    dm_status status = driver_entry(&entry, "cuStreamBatchMemOp", &f);
+    if (status != DM_OK) {
+        return status;
+    }
+    memset(op, 0, sizeof op);
+    for (int i = 0; i < count; i++) {
+        CUdeviceptr at = (CUdeviceptr)(uintptr_t)word[i].word;
+        if (write) {
+            op[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+            op[i].writeValue.address = at;
+            op[i].writeValue.value = word[i].value;
+            op[i].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT; /* a barrier before it */
+        } else {
+            op[i].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+            op[i].waitValue.address = at;
+            op[i].waitValue.value = word[i].value;
+            op[i].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+        }
+    }
+    CUresult code = ((batch_function)f)(s, (unsigned)count, op, 0);
+    return code == CUDA_SUCCESS ? DM_OK : dmi_fail(DM_ERR_INTERNAL, "cuStreamBatchMemOp: error %d", (int)code);
+}
+
+dm_status dmi_cu_wait_words(dmi_stream s, const dmi_cu_word *word, int count)
+{
+    return count == 1 ? dmi_cu_wait_value(s, word->word, word->value) : put_words(s, word, count, false);
+}
+
+dm_status dmi_cu_set_words(dmi_stream s, const dmi_cu_word *word, int count)
+{
+    return put_words(s, word, count, true);
 }
 
 dm_status dmi_cu_capture_begin(dmi_stream s)

@@ -237,6 +237,49 @@ dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value)
     return dmi_emu_put_wait(s, flag, value, NULL);
 }
 
+dm_status dmi_cu_wait_words(dmi_stream s, const dmi_cu_word *word, int count)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; i < count && status == DM_OK; i++) {
+        status = dmi_cu_wait_value(s, word[i].word, word[i].value);
+    }
+    return status;
+}
+
+typedef struct set_op {
+    dmi_emu_op op;
+    int count;
+    dmi_cu_word word[DMI_CU_WORDS];
+} set_op;
+
+static void run_set(dmi_emu_stream *s, dmi_emu_op *op)
+{
+    const set_op *o = (const set_op *)op;
+    (void)s;
+    for (int i = 0; i < o->count; i++) {
+        dmi_emu_raise(o->word[i].word, o->word[i].value);
+    }
+}
+
+dm_status dmi_cu_set_words(dmi_stream s, const dmi_cu_word *word, int count)
+{
+    for (int i = 0; i < count; i++) {
+        dmi_emu_place place = dmi_emu_find(word[i].word);
+        if (place.kind != DMI_EMU_DEVICE || place.bytes < (int64_t)sizeof *word[i].word ||
+            (uintptr_t)word[i].word % sizeof *word[i].word != 0) {
+            return dmi_fail(DM_ERR_INTERNAL, "%p is no word of an emulated GPU", (void *)word[i].word);
+        }
+    }
+    set_op *o = dmi_emu_op_new(sizeof *o);
+    if (!o) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for an operation of an emulated GPU");
+    }
+    *o = (set_op){.op.run = run_set, .count = count};
+    memcpy(o->word, word, (size_t)count * sizeof *word);
+    dmi_emu_put(s, &o->op);
+    return DM_OK;
+}
+
 bool dmi_cu_timed(void)
 {
     return false;

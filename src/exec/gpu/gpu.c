@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { EAGER_NS = 2000000, WAKE_NS = 20000 };
+enum { EAGER_NS = 2000000, WAKE_NS = 20000, TOGETHER_BYTES = 1 << 20 };
 
 /* Where a device has failed, dmi_gpu_look fails this command and all others in flight, before any of them is
  * done. */
@@ -27,22 +27,28 @@ static void *target(dmi_engine *e, int peer, const dmi_slot *slot)
     return base ? base + slot->address : NULL;
 }
 
-/* The copy waits for the destination (freed), the counter is raised behind the copy, and only then the payload
- * is announced: see gpu.h. */
-static bool send_direct(dmi_engine *e, dmi_queued_step *w)
+static bool is_granted(dmi_engine *e, const dmi_queued_step *w)
 {
-    int peer = w->step->peer, lane = w->step->lane;
-    dmi_port *port = dmi_hub_port(e->config.hub, peer);
-    dmi_mailbox *box = dmi_box_to(e, w);
-    if (atomic_load_explicit(&box->granted, memory_order_acquire) <= w->ordinal) {
-        return false;
-    }
-    const dmi_slot *slot = &box->slot[w->ordinal % DMI_SLOTS];
-    dm_status status = dmi_gpu_after(e, lane, &w->wait);
-    if (status == DM_OK && !slot->free) {
-        status = dmi_gpu_wait(e, lane, &e->gpu->freed[dmi_engine_pair(e, peer, w)], w->ordinal + 1);
-    }
-    bool notified = false; /* by the kernel that copies the payload */
+    return atomic_load_explicit(&dmi_box_to(e, w)->granted, memory_order_acquire) > w->ordinal;
+}
+
+static const dmi_slot *grant_of(dmi_engine *e, const dmi_queued_step *w)
+{
+    return &dmi_box_to(e, w)->slot[w->ordinal % DMI_SLOTS];
+}
+
+static void announce(dmi_engine *e, const dmi_queued_step *w)
+{
+    atomic_store_explicit(&dmi_box_to(e, w)->announced, w->ordinal + 1, memory_order_release);
+    dmi_bell_ring(&dmi_hub_port(e->config.hub, w->step->peer)->bell);
+}
+
+/* The payload alone; status: of what it waits for. Has a kernel raised the counter, too? */
+static bool put_payload(dmi_engine *e, dmi_queued_step *w, dm_status status)
+{
+    const dmi_slot *slot = grant_of(e, w);
+    const int peer = w->step->peer, lane = w->step->lane;
+    bool notified = false;
     dmi_gpu_time_begin(e, lane, w);
     if (status == DM_OK && !slot->refused && dmi_ref_pointer(w->inst, &w->step->ref[0]) &&
         !atomic_load(&w->inst->failed)) {
@@ -53,12 +59,72 @@ static bool send_direct(dmi_engine *e, dmi_queued_step *w)
     }
     dmi_gpu_failed(e, w, status);
     dmi_gpu_time_end(e, lane, w);
-    if (!notified) {
+    return notified;
+}
+
+/* The copy waits for the destination (freed), the counter is raised behind the copy, and only then the payload
+ * is announced: see gpu.h. */
+static bool send_direct(dmi_engine *e, dmi_queued_step *w)
+{
+    const int lane = w->step->lane;
+    if (!is_granted(e, w)) {
+        return false;
+    }
+    dm_status status = dmi_gpu_after(e, lane, &w->wait);
+    if (status == DM_OK && !grant_of(e, w)->free) {
+        status = dmi_gpu_wait(e, lane, &e->gpu->freed[dmi_engine_pair(e, w->step->peer, w)], w->ordinal + 1);
+    }
+    if (!put_payload(e, w, status)) {
         dmi_gpu_failed(e, w, dmi_gpu_raise(e, lane, dmi_gpu_arrived_at(e, w), w->ordinal + 1));
     }
-    atomic_store_explicit(&box->announced, w->ordinal + 1, memory_order_release);
-    dmi_bell_ring(&port->bell);
+    announce(e, w);
     return true;
+}
+
+/* Pushes of one command, of up to TOGETHER_BYTES each, that could all go now, and wait here for the same. */
+static int find_together(dmi_engine *e, const dmi_lane *lane, uint64_t end)
+{
+    const dmi_queued_step *first = dmi_lane_slot(lane, lane->started);
+    int count = 0;
+    for (uint64_t i = lane->started; i < end && count < DMI_CU_WORDS; i++, count++) {
+        const dmi_queued_step *w = dmi_lane_slot(lane, i);
+        if (w->inst != first->inst || w->step->bytes > TOGETHER_BYTES ||
+            w->step->bytes <= e->config.push_kernel || !dmi_gpu_direct(e, w->step->peer) ||
+            !dmi_gpu_issued(e, &w->wait) || !is_granted(e, w) ||
+            !dmi_gpu_waits_already(e, first->step->lane, &w->wait, &first->wait)) {
+            break;
+        }
+    }
+    return count;
+}
+
+/* The waits for their destinations are one request, and so are their counters, behind all of them: beside small
+ * payloads these take longer than the payloads. */
+static void send_together(dmi_engine *e, const dmi_lane *lane, int count)
+{
+    const int number = dmi_lane_slot(lane, lane->started)->step->lane;
+    dmi_gpu_batch batch = {0};
+    dm_status status = DM_OK;
+    for (int i = 0; i < count; i++) {
+        const dmi_queued_step *w = dmi_lane_slot(lane, lane->started + (uint64_t)i);
+        status = status == DM_OK ? dmi_gpu_after(e, number, &w->wait) : status;
+        if (!grant_of(e, w)->free) {
+            dmi_gpu_add_word(&batch, &e->gpu->freed[dmi_engine_pair(e, w->step->peer, w)], w->ordinal + 1);
+        }
+    }
+    status = status == DM_OK ? dmi_gpu_wait_batch(e, number, &batch) : status;
+    batch.count = 0;
+    for (int i = 0; i < count; i++) {
+        dmi_queued_step *w = dmi_lane_slot(lane, lane->started + (uint64_t)i);
+        (void)put_payload(e, w, status);
+        dmi_gpu_add_word(&batch, dmi_gpu_arrived_at(e, w), w->ordinal + 1);
+    }
+    status = dmi_gpu_raise_batch(e, number, &batch);
+    for (int i = 0; i < count; i++) {
+        const dmi_queued_step *w = dmi_lane_slot(lane, lane->started + (uint64_t)i);
+        dmi_gpu_failed(e, w, status);
+        announce(e, w);
+    }
 }
 
 static bool send_step(dmi_engine *e, dmi_queued_step *w)
@@ -90,10 +156,15 @@ static bool issue_send(dmi_engine *e, int number)
     bool moved = count_sent(e, number);
     while (lane->started < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
-        if (!dmi_gpu_issued(e, &w->wait) || !send_step(e, w)) {
+        int count = find_together(e, lane, end);
+        if (count > 1) {
+            send_together(e, lane, count);
+        } else if (!dmi_gpu_issued(e, &w->wait) || !send_step(e, w)) {
             break;
+        } else {
+            count = 1;
         }
-        lane->started++;
+        lane->started += (uint64_t)count;
         moved = true;
         (void)count_sent(e, number);
     }
@@ -102,7 +173,27 @@ static bool issue_send(dmi_engine *e, int number)
 
 /* --- RECV --- */
 
-static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
+/* Grants that wait for their counters to be on the stream. */
+typedef struct grants {
+    dmi_gpu_batch batch;
+    int count;
+    dmi_queued_step *step[DMI_CU_WORDS];
+} grants;
+
+/* By one request; only then may the senders see them. */
+static void give_grants(dmi_engine *e, grants *g)
+{
+    dm_status status = dmi_gpu_raise_batch(e, STREAM_GRANT, &g->batch);
+    for (int i = 0; i < g->count; i++) {
+        dmi_gpu_failed(e, g->step[i], status);
+        atomic_store_explicit(&dmi_box_from(e, g->step[i])->granted, g->step[i]->ordinal + 1,
+                              memory_order_release);
+        dmi_bell_ring(&dmi_hub_port(e->config.hub, g->step[i]->step->peer)->bell);
+    }
+    g->count = 0;
+}
+
+static bool grant_direct(dmi_engine *e, dmi_queued_step *w, grants *g)
 {
     int peer = w->step->peer;
     if (w->ordinal - *dmi_retired(e, w) >= DMI_SLOTS) {
@@ -121,12 +212,17 @@ static bool grant_direct(dmi_engine *e, dmi_queued_step *w)
      * look ahead */
     slot->free = dmi_engine_reached(e, &w->wait) && (w->ordinal + 1) % (UINT64_C(1) << (NUMBER_BITS - 2)) != 0;
     if (!slot->free) { /* the destination becomes free when the device gets there */
+        if (!dmi_gpu_waits_already(e, STREAM_GRANT, &w->wait, NULL)) { /* those so far need not */
+            give_grants(e, g);
+        }
         dm_status status = dmi_gpu_after(e, STREAM_GRANT, &w->wait);
         dmi_gpu_failed(e, w, status);
-        dmi_gpu_failed(e, w, dmi_gpu_raise(e, STREAM_GRANT, dmi_gpu_freed_at(e, w), w->ordinal + 1));
+        dmi_gpu_add_word(&g->batch, dmi_gpu_freed_at(e, w), w->ordinal + 1);
     }
-    atomic_store_explicit(&box->granted, w->ordinal + 1, memory_order_release);
-    dmi_bell_ring(&dmi_hub_port(e->config.hub, peer)->bell);
+    g->step[g->count++] = w;
+    if (g->count == DMI_CU_WORDS) {
+        give_grants(e, g);
+    }
     return true;
 }
 
@@ -138,10 +234,10 @@ static bool payload_in_flight(dmi_engine *e, const dmi_queued_step *w)
     return atomic_load_explicit(&dmi_box_from(e, w)->announced, memory_order_acquire) > w->ordinal;
 }
 
-static bool grant_step(dmi_engine *e, dmi_queued_step *w)
+static bool grant_step(dmi_engine *e, dmi_queued_step *w, grants *g)
 {
     int peer = w->step->peer;
-    return dmi_gpu_direct(e, peer) ? grant_direct(e, w)
+    return dmi_gpu_direct(e, peer) ? grant_direct(e, w, g)
            : dmi_gpu_far(e, peer)  ? dmi_gpu_grant_message(e, w)
                                    : dmi_gpu_grant_staged(e, w);
 }
@@ -152,14 +248,16 @@ static bool issue_recv(dmi_engine *e, int number)
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     uint64_t *issued = &e->gpu->issued[number];
     bool moved = false;
+    grants g = {0};
     while (lane->started < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, lane->started);
-        if (!dmi_gpu_issued(e, &w->wait) || !grant_step(e, w)) {
+        if (!dmi_gpu_issued(e, &w->wait) || !grant_step(e, w, &g)) {
             break;
         }
         lane->started++;
         moved = true;
     }
+    give_grants(e, &g);
     while (*issued < lane->started && payload_in_flight(e, dmi_lane_slot(lane, *issued))) {
         ++*issued;
         moved = true;

@@ -109,9 +109,37 @@ static dm_status after_lane(dmi_engine *e, int stream, int lane, uint64_t seq)
     return status;
 }
 
+void dmi_gpu_add_word(dmi_gpu_batch *b, uint32_t *counter, uint64_t ordinal)
+{
+    b->word[b->count++] = (dmi_cu_word){counter, dmi_gpu_value(ordinal)};
+}
+
+dm_status dmi_gpu_wait_batch(dmi_engine *e, int stream, dmi_gpu_batch *b)
+{
+    dm_status status = DM_OK;
+    int64_t pause_ns = 0;
+    do {
+        status = b->count > 0 ? dmi_cu_wait_words(e->gpu->stream[stream], b->word, b->count) : DM_OK;
+    } while (dmi_gpu_again(e, status, &pause_ns));
+    b->count = 0;
+    return status;
+}
+
+dm_status dmi_gpu_raise_batch(dmi_engine *e, int stream, dmi_gpu_batch *b)
+{
+    dm_status status = DM_OK;
+    int64_t pause_ns = 0;
+    do {
+        status = b->count > 0 ? dmi_cu_set_words(e->gpu->stream[stream], b->word, b->count) : DM_OK;
+    } while (dmi_gpu_again(e, status, &pause_ns));
+    b->count = 0;
+    return status;
+}
+
 /* The latest payload of each peer among them: a peer's payloads come in order. */
 static dm_status after_arrivals(dmi_engine *e, int stream, int number, uint64_t seq)
 {
+    dmi_gpu_batch batch = {0};
     dmi_gpu *g = e->gpu;
     dmi_lane *lane = &e->lane[number];
     uint64_t from = DMI_MAX(atomic_load(&lane->done), g->known[stream].seq[number]);
@@ -121,13 +149,13 @@ static dm_status after_arrivals(dmi_engine *e, int stream, int number, uint64_t 
         int pair = dmi_engine_pair(e, w->step->peer, w);
         uint64_t *known = &g->arrivals[stream][pair];
         if (*known < w->ordinal + 1) {
-            status = dmi_gpu_wait(e, stream, &g->arrived[pair], w->ordinal + 1);
-            *known = status == DM_OK ? w->ordinal + 1 : *known;
+            *known = w->ordinal + 1;
+            dmi_gpu_add_word(&batch, &g->arrived[pair], w->ordinal + 1);
+            status = batch.count == DMI_CU_WORDS ? dmi_gpu_wait_batch(e, stream, &batch) : status;
         }
     }
-    if (status == DM_OK) {
-        g->known[stream].seq[number] = DMI_MAX(from, seq);
-    }
+    status = status == DM_OK ? dmi_gpu_wait_batch(e, stream, &batch) : status;
+    g->known[stream].seq[number] = DMI_MAX(from, seq);
     return status;
 }
 
@@ -152,6 +180,17 @@ dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp)
         status = after_lanes(e, stream, stamp);
     } while (dmi_gpu_again(e, status, &pause_ns));
     return status;
+}
+
+bool dmi_gpu_waits_already(const dmi_engine *e, int stream, const dmi_stamp *stamp, const dmi_stamp *also)
+{
+    bool all = true;
+    for (int lane = 0; lane < e->lanes; lane++) {
+        uint64_t known = DMI_MAX(e->gpu->known[stream].seq[lane], also ? also->seq[lane] : 0);
+        all = all && (stamp->seq[lane] <= known || (lane == stream && !dmi_lane_receives(lane)) ||
+                      stamp->seq[lane] <= atomic_load_explicit(&e->lane[lane].done, memory_order_relaxed));
+    }
+    return all;
 }
 
 static uint32_t number_of(uint64_t ordinal)

@@ -104,6 +104,8 @@ struct dmi_gpu {
 
 /* --- order.c: waits */
 bool dmi_gpu_issued(const dmi_engine *e, const dmi_stamp *stamp);
+/* Does what comes next on a stream wait for all of this already, or for `also`, which may be NULL? */
+bool dmi_gpu_waits_already(const dmi_engine *e, int stream, const dmi_stamp *stamp, const dmi_stamp *also);
 /* What comes next on a stream waits for what the stamp names (all of it is issued). Tried again and again. */
 dm_status dmi_gpu_after(dmi_engine *e, int stream, const dmi_stamp *stamp);
 /* Others wait on their devices, or the host does, for what a call puts on a stream. So a call that has failed
@@ -118,6 +120,14 @@ dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t o
 uint32_t dmi_gpu_value(uint64_t ordinal); /* what a counter holds then */
 const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal); /* the same in device memory */
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal);
+/* Several counters by one request. wait, raise: all of the batch, which is empty then. Tried again and again. */
+typedef struct dmi_gpu_batch {
+    dmi_cu_word word[DMI_CU_WORDS];
+    int count;
+} dmi_gpu_batch;
+void dmi_gpu_add_word(dmi_gpu_batch *b, uint32_t *counter, uint64_t ordinal); /* there is room */
+DM_CHECKED dm_status dmi_gpu_wait_batch(dmi_engine *e, int stream, dmi_gpu_batch *b);
+DM_CHECKED dm_status dmi_gpu_raise_batch(dmi_engine *e, int stream, dmi_gpu_batch *b);
 void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w); /* w has just been issued */
 /* Polls the device; true if it has advanced. idle: nothing was issued just now, so an event at the end of the
  * stream is worth its cost. */
