@@ -9,17 +9,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio_ext.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+/* Not of stdio: a child of fork would write the parent's half line when it ends. */
 struct dmi_journal {
-    FILE *to;
+    int file;
     uint32_t hash; /* of the line so far */
-    int error;     /* errno of the first write that failed; 0: none */
+    int error;     /* errno of the first write that failed; 0: none. Nothing is written behind it */
     char *path;
+    size_t used;
+    char text[1 << 13];
 };
 
 atomic_int dmi_journals;
@@ -34,21 +37,30 @@ uint32_t dmi_journal_hash(uint32_t hash, const void *bytes, size_t count)
     return hash;
 }
 
-/* bytes: of `text`, -1: brings all to the file. A disk that is full, or `ulimit -f`, does not end the program.
- */
-static void write_out(dmi_journal *j, const char *text, int bytes)
+/* Brings all to the file. A disk that is full, or `ulimit -f`, does not end the program. */
+static void write_out(dmi_journal *j)
 {
     dmi_file_limit held;
-    bool writes =
-        bytes < 0 || __fpending(j->to) + (size_t)bytes >= __fbufsize(j->to); /* else into the buffer only */
-    if (writes) {
-        dmi_file_limit_enter(&held);
+    dmi_file_limit_enter(&held);
+    for (size_t at = 0; at < j->used && !j->error;) {
+        ssize_t n = write(j->file, j->text + at, j->used - at);
+        if (n > 0) {
+            at += (size_t)n;
+        } else if (n == 0 || errno != EINTR) {
+            j->error = n == 0 ? EIO : errno;
+        }
     }
-    bool ok = bytes < 0 ? fflush(j->to) == 0 : fwrite(text, 1, (size_t)bytes, j->to) == (size_t)bytes;
-    j->error = ok || j->error ? j->error : errno;
-    if (writes) {
-        dmi_file_limit_leave(&held);
+    j->used = 0;
+    dmi_file_limit_leave(&held);
+}
+
+static void append(dmi_journal *j, const char *text, size_t bytes)
+{
+    if (bytes > sizeof j->text - j->used) {
+        write_out(j);
     }
+    memcpy(j->text + j->used, text, bytes);
+    j->used += bytes;
 }
 
 static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
@@ -63,22 +75,21 @@ static DMI_PRINTF(2, 3) void put(dmi_journal *j, const char *format, ...)
     dmi_plain_leave(&held);
     n = DMI_MIN(n, (int)sizeof text - 1);
     j->hash = dmi_journal_hash(j->hash, text, (size_t)n);
-    write_out(j, text, n);
+    append(j, text, (size_t)n);
 }
 
 /* Sessions at once, of this process or others, do not write over each other's. */
-static FILE *create(const char *path)
+static int create(const char *path)
 {
     int file =
         open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666); /* a pipe nobody reads is refused */
-    bool ok = file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0 && ftruncate(file, 0) == 0;
-    FILE *to = ok ? fdopen(file, "w") : NULL;
-    if (!to && file >= 0) {
+    if (file >= 0 && (flock(file, LOCK_EX | LOCK_NB) != 0 || ftruncate(file, 0) != 0)) {
         int error = errno;
         close(file);
         errno = error;
+        return -1;
     }
-    return to;
+    return file;
 }
 
 dm_status dmi_journal_open(const char *path, int workers, dmi_journal **out)
@@ -91,8 +102,8 @@ dm_status dmi_journal_open(const char *path, int workers, dmi_journal **out)
         return dmi_fail(DM_ERR_NOMEM, "no memory for a journal");
     }
     j->path = kept;
-    j->to = create(path);
-    if (!j->to) {
+    j->file = create(path);
+    if (j->file < 0) {
         dm_status status = dmi_fail(DM_ERR_IO, "option journal: %s: %s", path, strerror(errno));
         free(j->path);
         free(j);
@@ -108,13 +119,11 @@ dm_status dmi_journal_open(const char *path, int workers, dmi_journal **out)
 void dmi_journal_close(dmi_journal *j)
 {
     if (j) {
-        write_out(j, NULL, -1);
-        dmi_file_limit held;
-        dmi_file_limit_enter(&held);
-        if (fclose(j->to) != 0 && !j->error) {
+        write_out(j);
+        (void)flock(j->file, LOCK_UN); /* a child of fork may have the file still */
+        if (close(j->file) != 0 && !j->error) {
             j->error = errno;
         }
-        dmi_file_limit_leave(&held);
         if (j->error) {
             dmi_log(DMI_LOG_WARN, "journal %s is not complete: %s", j->path, strerror(j->error));
         }
@@ -127,7 +136,7 @@ void dmi_journal_close(dmi_journal *j)
 dmi_journal *dmi_journal_begin(const dm_session *session, const char *call)
 {
     dmi_session *s = session && dmi_owner_is(session) ? (dmi_session *)atomic_load(&session->live) : NULL;
-    if (!s || !s->journal || s->explaining) {
+    if (!s || !s->journal || s->explaining || dmi_session_forked(s)) {
         return NULL;
     }
     put(s->journal, "%s", call);
@@ -136,7 +145,7 @@ dmi_journal *dmi_journal_begin(const dm_session *session, const char *call)
 
 void dmi_journal_called(dmi_journal *j)
 {
-    write_out(j, NULL, -1);
+    write_out(j);
 }
 
 void dmi_journal_returned(dmi_journal *j, dm_status status)
@@ -147,8 +156,8 @@ void dmi_journal_returned(dmi_journal *j, dm_status status)
 void dmi_journal_end(dmi_journal *j)
 {
     char text[16];
-    write_out(j, text, snprintf(text, sizeof text, " ~%08" PRIx32 "\n", j->hash));
-    write_out(j, NULL, -1);
+    append(j, text, (size_t)snprintf(text, sizeof text, " ~%08" PRIx32 "\n", j->hash));
+    write_out(j);
     j->hash = 0;
 }
 

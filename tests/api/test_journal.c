@@ -2,8 +2,11 @@
  * damaged journals are errors that name the line. */
 #include "robust/fault_forms.h"
 
+#include "../support/child.h"
 #include "api/replay.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static char folder[] = "/tmp/dmath-journal-XXXXXX", journal[64], there[64];
@@ -602,6 +605,55 @@ static void test_late_and_unkept(void **state)
     free(text);
 }
 
+static int64_t journal_bytes(void)
+{
+    struct stat st;
+    return stat(journal, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+/* A child of fork calls on its parent's session, and lives longer than that. */
+static void test_forked(void **state)
+{
+    (void)state;
+    char options[128], byte, *text = NULL;
+    int to_child[2], from_child[2], status = 0;
+    dm_array a;
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    assert_int_equal(pipe(to_child) | pipe(from_child), 0);
+    dm_session *s = open_session(2, options);
+    OK(dm_vector(s, DM_F64, 3, &a));
+    int64_t bytes = journal_bytes();
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        CHECK(dm_fill(s, a, 1) == DM_ERR_STATE && dm_sync(s) == DM_ERR_STATE);
+        CHECK(write(from_child[1], "x", 1) == 1);
+        CHECK(read(to_child[0], &byte, 1) == 1);
+        exit(0); /* with all that exit() does */
+    }
+    assert_int_equal(read(from_child[0], &byte, 1), 1);
+    assert_int_equal(journal_bytes(), bytes);
+    OK(dm_fill(s, a, 2));
+    OK(dm_finalize(s, &(int64_t){0}));
+    s = open_session(1, options); /* the child does not hold the file */
+    OK(dm_vector(s, DM_F64, 4321, &a));
+    OK(dm_finalize(s, &(int64_t){0}));
+    assert_non_null(strstr(contents(&(size_t){0}), " 4321 1 = 0"));
+    bytes = journal_bytes();
+    assert_true(write(to_child[1], "x", 1) == 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(journal_bytes(), bytes);
+    for (int i = 0; i < 2; i++) {
+        close(to_child[i]);
+        close(from_child[i]);
+    }
+    OK(run(2, &text));
+    free(text);
+}
+
 static int begin(void **state)
 {
     (void)state;
@@ -643,6 +695,7 @@ int main(void)
         cmocka_unit_test(test_short_lists),
         cmocka_unit_test(test_groups_and_checkpoints),
         cmocka_unit_test(test_late_and_unkept),
+        cmocka_unit_test(test_forked),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
