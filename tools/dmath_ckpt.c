@@ -1,5 +1,6 @@
 /* dmath ckpt: checkpoints: list, verify, save again with other layouts or types, compare. */
 #include "dmath.h"
+#include "io/folder.h"
 #include "master/checkpoint.h"
 
 #include <inttypes.h>
@@ -80,6 +81,28 @@ static void shape_text(const dm_checkpoint_info *info, char *text, size_t room)
     }
 }
 
+/* A folder of the series that is no checkpoint yet, and may never be. */
+static void list_unfinished(void *context, const char *name, dmi_partial_writer writer, int pid)
+{
+    const ckpt_options *o = context;
+    if (o->common.json) {
+        tool_table table = {.json = true, .command = "ckpt ls"};
+        tool_row_begin(&table);
+        tool_row_text(&table, "unfinished", 0, name);
+        tool_row_int(&table, "process", 0, pid);
+        tool_row_text(&table, "writer", 0,
+                      writer == DMI_WRITER_LIVES  ? "alive"
+                      : writer == DMI_WRITER_DEAD ? "dead"
+                                                  : "elsewhere");
+        tool_row_end(&table);
+        return;
+    }
+    printf("unfinished: %s/%s: process %d %s\n", o->path[0], name, pid,
+           writer == DMI_WRITER_LIVES  ? "is at work on it"
+           : writer == DMI_WRITER_DEAD ? "has died; the next save into the series removes it"
+                                       : "of another host or container has, or had, begun it");
+}
+
 static dm_status list(const ckpt_options *o)
 {
     tool_table table = {.json = o->common.json, .command = "ckpt ls"};
@@ -105,6 +128,7 @@ static dm_status list(const ckpt_options *o)
         tool_row_end(&table);
     }
     dmi_checkpoint_close(&c);
+    dmi_folder_unfinished(o->path[0], list_unfinished, (void *)(uintptr_t)o);
     return status;
 }
 

@@ -30,8 +30,8 @@ DM_API DM_CHECKED dm_status dm_cancel(dm_session *session);
  * dm_finalize (SIGUSR1: nor after it): they leave a note. Batch systems send them before the time of a job is
  * over; scripts/sbatch-template.sh has how. Under a launcher they are rank 0's, and do nothing in the other
  * ranks. With the option interrupt, Ctrl-C (SIGINT) cancels the commands of the sessions that have the option,
- * as dm_cancel does. The second one ends the process, by SIGINT, and no file that was being written under its
- * own name is half-written. mpirun does not pass Ctrl-C on, and ends the job at the first one; send SIGINT to
+ * as dm_cancel does. The second one ends the process, by SIGINT; files and checkpoints that it had not finished
+ * are removed. mpirun does not pass Ctrl-C on, and ends the job at the first one; send SIGINT to
  * rank 0 instead. A child by fork has these signals as they were before dm_init. From any thread. Does not
  * block. Errors: DM_ERR_ARG (number). */
 DM_API DM_CHECKED dm_status dm_session_signalled(dm_session *session, int *number);

@@ -1,8 +1,8 @@
 #include "io/folder.h"
 #include "base/process.h"
 #include "io/manifest.h"
-#include "io/partial.h"
 #include "io/parts.h"
+#include "io/unfinished.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -102,30 +102,46 @@ static void remove_files(const char *folder, const dmi_manifest *manifest)
     (void)rmdir(folder); /* it stays if there is anything else */
 }
 
-void dmi_folder_remove(const char *folder)
+static void remove_unfinished(const char *folder)
 {
     remove_files(folder, NULL);
 }
 
-static void remove_left(const char *series)
+void dmi_folder_remove(const char *folder)
+{
+    remove_unfinished(folder);
+    dmi_unfinished_forget(folder);
+}
+
+void dmi_folder_unfinished(const char *series,
+                           void (*one)(void *context, const char *name, dmi_partial_writer writer, int pid),
+                           void *context)
 {
     DIR *dir = opendir(series);
     uint64_t place = dmi_process_place();
     for (const struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+        int pid = 0;
         struct stat st;
-        if (dmi_partial_is_left(entry->d_name, place) &&
-            fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
-            st.st_uid == geteuid()) {
-            char *left = dmi_folder_path(series, entry->d_name);
-            if (left) {
-                dmi_folder_remove(left);
-            }
-            free(left);
+        dmi_partial_writer writer = dmi_partial_by(entry->d_name, place, &pid);
+        if (writer != DMI_WRITER_NONE && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(st.st_mode)) {
+            one(context, entry->d_name, writer, pid);
         }
     }
     if (dir) {
         closedir(dir);
     }
+}
+
+static void remove_if_left(void *series, const char *name, dmi_partial_writer writer, int pid)
+{
+    struct stat st;
+    char *left = dmi_folder_path(series, name);
+    (void)pid;
+    if (left && writer == DMI_WRITER_DEAD && lstat(left, &st) == 0 && st.st_uid == geteuid()) {
+        remove_unfinished(left);
+    }
+    free(left);
 }
 
 dm_status dmi_folder_file(const char *folder, const char *name, const void *header, int64_t header_bytes,
@@ -135,7 +151,7 @@ dm_status dmi_folder_file(const char *folder, const char *name, const void *head
     if (!path) {
         return no_memory();
     }
-    int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    int fd = dmi_unfinished_make(path, 0666, dmi_unfinished_file, NULL);
     free(path);
     bool ok = fd >= 0 && dmi_partial_lay_out(fd, header, header_bytes, bytes);
     dm_status status = ok ? DM_OK : failed(folder, name);
@@ -249,6 +265,7 @@ dm_status dmi_folder_publish(const char *series, const char *folder, int64_t *nu
         dm_status status = ok || taken ? DM_OK : failed(path, NULL);
         free(path);
         if (ok) {
+            dmi_unfinished_forget(folder);
             *number = next;
             return dmi_folder_sync(series, NULL);
         }
@@ -324,6 +341,11 @@ static dm_status make_series(const char *series)
     return status;
 }
 
+static int make_folder(const char *path, mode_t mode)
+{
+    return mkdir(path, mode);
+}
+
 dm_status dmi_folder_begin(const char *series, char **out)
 {
     char tag[TAG_ROOM];
@@ -338,13 +360,13 @@ dm_status dmi_folder_begin(const char *series, char **out)
     if (status != DM_OK) {
         return status;
     }
-    remove_left(series);
+    dmi_folder_unfinished(series, remove_if_left, (void *)(uintptr_t)series);
     dmi_partial_tag(tag, sizeof tag);
     char *path = dmi_folder_path(series, tag);
     if (!path) {
         return no_memory();
     }
-    if (mkdir(path, 0777) != 0) {
+    if (dmi_unfinished_make(path, 0777, make_folder, remove_unfinished) != 0) {
         status = failed(path, NULL);
         free(path);
         return status;

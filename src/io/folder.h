@@ -4,6 +4,7 @@
 #define DMI_FOLDER_H
 
 #include "base/base.h"
+#include "io/partial.h"
 
 /* "folder/name"; NULL: no memory. */
 char *dmi_folder_path(const char *folder, const char *name);
@@ -25,6 +26,10 @@ DM_CHECKED dm_status dmi_folder_publish(const char *series, const char *folder, 
 void dmi_folder_thin(const char *series, int keep);
 /* One that has no number yet: its files by their endings. */
 void dmi_folder_remove(const char *folder);
+/* The folders of a series that have no number yet, and who writes them. Nothing where it cannot be read. */
+void dmi_folder_unfinished(const char *series,
+                           void (*one)(void *context, const char *name, dmi_partial_writer writer, int pid),
+                           void *context);
 /* The folder of a checkpoint: path itself, or the newest of that series. DM_ERR_IO: there is none. */
 DM_CHECKED dm_status dmi_folder_find(const char *path, char **out);
 

@@ -1,86 +1,28 @@
 #include "io/partial.h"
 #include "base/process.h"
+#include "io/unfinished.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MARK ".partial-"
 /* pid, its start, the place (dmi_process_place), number */
 #define TAG_FORMAT MARK "%d-%" PRIx64 "-%" PRIx64 "-%llu"
 #define TAG_SCAN MARK "%d-%" SCNx64 "-%" SCNx64 "-%llu%n"
-enum { TAG_BYTES = 80, MOST_OPEN = 16 };
+enum { TAG_BYTES = 80 };
 
-/* Those that are being written, for a process that ends in the middle. */
-static struct {
-    pthread_mutex_t lock;
-    const char *path[MOST_OPEN];
-    bool ending; /* the process ends: no more are begun */
-} unfinished = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* They are the parent's. */
-static void forget_all(void)
+static void remove_file(const char *path)
 {
-    memset(unfinished.path, 0, sizeof unfinished.path);
-    unfinished.ending = false;
-}
-DMI_FORK_KEEP(&unfinished.lock, forget_all)
-
-static void put(const char *from, const char *to)
-{
-    for (int i = 0; i < MOST_OPEN; i++) {
-        if (unfinished.path[i] == from) {
-            unfinished.path[i] = to;
-            break;
-        }
-    }
-}
-
-/* Makes the file, and notes it before the process can end. */
-static int open_noted(const char *path, mode_t mode)
-{
-    pthread_mutex_lock(&unfinished.lock);
-    int fd = unfinished.ending ? -1 : open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode);
-    int error = unfinished.ending ? ECANCELED : errno;
-    if (fd >= 0) {
-        put(NULL, path);
-    }
-    pthread_mutex_unlock(&unfinished.lock);
-    errno = error;
-    return fd;
-}
-
-static void forget(const char *path)
-{
-    pthread_mutex_lock(&unfinished.lock);
-    put(path, NULL);
-    pthread_mutex_unlock(&unfinished.lock);
-}
-
-void dmi_partial_remove_all(void)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 1;
-    if (pthread_mutex_timedlock(&unfinished.lock, &until) == 0) {
-        unfinished.ending = true;
-        for (int i = 0; i < MOST_OPEN; i++) {
-            if (unfinished.path[i]) {
-                (void)unlink(unfinished.path[i]);
-            }
-        }
-        pthread_mutex_unlock(&unfinished.lock);
-    }
+    (void)unlink(path);
 }
 
 /* Bytes of the path before the name. */
@@ -125,7 +67,7 @@ void dmi_partial_tag(char *out, size_t room)
              atomic_fetch_add(&tags, 1));
 }
 
-bool dmi_partial_is_left(const char *name, uint64_t place)
+dmi_partial_writer dmi_partial_by(const char *name, uint64_t place, int *out)
 {
     int pid = 0, length = 0;
     uint64_t start = 0, there = 0;
@@ -134,8 +76,16 @@ bool dmi_partial_is_left(const char *name, uint64_t place)
     for (const char *at = strstr(name, MARK); at; at = strstr(at + 1, MARK)) {
         tag = at;
     }
-    return tag && sscanf(tag, TAG_SCAN, &pid, &start, &there, &number, &length) == 4 && tag[length] == 0 &&
-           pid > 0 && start != 0 && there == place && !dmi_process_lives(pid, start);
+    if (!tag || sscanf(tag, TAG_SCAN, &pid, &start, &there, &number, &length) != 4 || tag[length] != 0 ||
+        pid <= 0 || start == 0) {
+        return DMI_WRITER_NONE;
+    }
+    if (out) {
+        *out = pid;
+    }
+    return there != place                  ? DMI_WRITER_ELSEWHERE
+           : dmi_process_lives(pid, start) ? DMI_WRITER_LIVES
+                                           : DMI_WRITER_DEAD;
 }
 
 static void remove_left(const char *target)
@@ -184,7 +134,7 @@ dm_status dmi_partial_begin(const char *target, const void *header, int64_t head
         out->mode = there.st_mode & 07777;
         out->group = there.st_gid;
     }
-    out->fd = open_noted(out->path, out->kept ? 0600 : 0666);
+    out->fd = dmi_unfinished_make(out->path, out->kept ? 0600 : 0666, dmi_unfinished_file, remove_file);
     return out->fd >= 0 && dmi_partial_lay_out(out->fd, header, header_bytes, bytes)
                ? DM_OK
                : dmi_fail(DM_ERR_IO, "array_save: %s: %s", out->path, strerror(errno));
@@ -235,7 +185,7 @@ dm_status dmi_partial_finish(dmi_partial *p, const char *target)
     if (!ok) {
         return dmi_fail(DM_ERR_IO, "array_save: %s: %s", target, strerror(error));
     }
-    forget(p->path);
+    dmi_unfinished_forget(p->path);
     free(p->path);
     p->path = NULL;
     return sync_folder(target)
@@ -252,7 +202,7 @@ void dmi_partial_end(dmi_partial *p)
     }
     if (p->path) {
         (void)unlink(p->path);
-        forget(p->path);
+        dmi_unfinished_forget(p->path);
         free(p->path);
     }
     *p = (dmi_partial){.fd = -1};

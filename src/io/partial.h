@@ -26,14 +26,23 @@ void dmi_partial_end(dmi_partial *p);
 /* --- shared with folders that appear whole: folder.c */
 /* ".partial-" and who writes it. */
 void dmi_partial_tag(char *out, size_t room);
+/* Who writes what has such a tag at the end of its name? ELSEWHERE: a process of another host, or of a
+ * container whose processes this one does not see. pid may be NULL. */
+typedef enum dmi_partial_writer {
+    DMI_WRITER_NONE, /* no tag */
+    DMI_WRITER_LIVES,
+    DMI_WRITER_DEAD,
+    DMI_WRITER_ELSEWHERE,
+} dmi_partial_writer;
+dmi_partial_writer dmi_partial_by(const char *name, uint64_t place, int *pid);
 /* Was it written by a process of this host, which is that place, that is dead? */
-bool dmi_partial_is_left(const char *name, uint64_t place);
+static inline bool dmi_partial_is_left(const char *name, uint64_t place)
+{
+    return dmi_partial_by(name, place, NULL) == DMI_WRITER_DEAD;
+}
 /* First bytes and size of a file. errno */
 bool dmi_partial_lay_out(int fd, const void *header, int64_t header_bytes, int64_t bytes);
 /* Brings a file or folder to the disk. errno */
 bool dmi_partial_sync(int fd);
-
-/* The process ends at once: removes those that are not finished. For any thread. */
-void dmi_partial_remove_all(void);
 
 #endif

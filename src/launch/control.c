@@ -1,6 +1,6 @@
 /* Calls of MPI by which the ranks of a job agree and meet. */
 #include "base/fault.h"
-#include "io/partial.h"
+#include "io/unfinished.h"
 #include "launch/job.h"
 
 #include <poll.h>
@@ -19,7 +19,7 @@ static _Noreturn void leave(int code, const char *call)
     (void)MPI_Error_string(code, why, &length);
     snprintf(text, sizeof text, "rank %d (process %d): %.*s failed: %s: the rank leaves", rank, (int)getpid(),
              (int)strcspn(call, "("), call, why);
-    dmi_partial_remove_all();
+    dmi_unfinished_remove_all();
     dmi_liveness_say(text);
     (void)poll(NULL, 0, GRACE_MS);
     _exit(EXIT_FAILURE);

@@ -4,7 +4,7 @@
  * rank of the machine does. The others watch that one. So a death ends all processes of a machine, whatever the
  * launcher does. */
 #include "base/process.h"
-#include "io/partial.h"
+#include "io/unfinished.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -236,7 +236,7 @@ static void died(dmi_liveness *l, watched_process *p)
         snprintf(text, sizeof text, "rank %d (process %d) has died: the ranks of this host leave",
                  job->rank_of[p->endpoint], p->pid);
     }
-    dmi_partial_remove_all();
+    dmi_unfinished_remove_all();
     if (text[0]) {
         dmi_liveness_say(text);
     }
@@ -248,7 +248,7 @@ _Noreturn void dmi_liveness_leave(dmi_job *job, const char *what, double seconds
     char text[256];
     snprintf(text, sizeof text, "%s for %.3g s (option heartbeat_s=%g): the ranks of host %s leave", what, seconds,
              job->config.heartbeat_s, dmi_hub_port(&job->hub, job->me)->host);
-    dmi_partial_remove_all();
+    dmi_unfinished_remove_all();
     dmi_liveness_say(text);
     _exit(EXIT_FAILURE);
 }
@@ -267,7 +267,7 @@ static void listen_to_hosts(dmi_liveness *l)
                      l->job->config.heartbeat_s);
         }
         (void)tell_session(l, worker, how);
-        dmi_partial_remove_all();
+        dmi_unfinished_remove_all();
         _exit(EXIT_FAILURE);
     }
 }

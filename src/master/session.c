@@ -1,9 +1,9 @@
 /* Sessions: making, ending, and the handles that outlive them. */
-#include "master/checkpoint.h"
-#include "master/journal.h"
 #include "master/session.h"
 #include "exec/trace.h"
-#include "io/partial.h"
+#include "io/unfinished.h"
+#include "master/checkpoint.h"
+#include "master/journal.h"
 #include "ops/common_task.h"
 
 #include <inttypes.h>
@@ -271,7 +271,7 @@ __attribute__((destructor)) static void quiesce_all(void)
         died = died || (at->given_up && !dmi_session_forked(at->given_up) && atomic_load(&at->given_up->died));
     }
     if (died) { /* whatever the program thinks of it, this job has not ended well */
-        dmi_partial_remove_all();
+        dmi_unfinished_remove_all();
         fflush(NULL);
         _exit(EXIT_FAILURE);
     }

@@ -1,7 +1,7 @@
 /* Signals that a program has asked for: SIGUSR1 and SIGTERM leave a note (option catch_signals), SIGINT cancels
  * the commands of the process's sessions, and the second one ends it (option interrupt). */
 #include "base/process.h"
-#include "io/partial.h"
+#include "io/unfinished.h"
 #include "master/session.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void *end_process(void *unused)
     while (read(all.end, &count, sizeof count) != sizeof count) {
         /* interrupted */
     }
-    dmi_partial_remove_all();
+    dmi_unfinished_remove_all();
     signal(SIGINT, SIG_DFL);
     kill(getpid(), SIGINT);
     return NULL;

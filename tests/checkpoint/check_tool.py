@@ -88,4 +88,29 @@ has(run(tool, "ckpt", "verify", series, status=1), "damaged: " + str(file) + ": 
 has(run(tool, "ckpt", "verify", here / "none", status=1), "No such file")
 run(tool, "ckpt", "verify", status=2)
 run(tool, "ckpt", "diff", series, status=2)
+
+
+def place():
+    """This host, as dmath names it in the folders of checkpoints that are not finished."""
+    value = 0xcbf29ce484222325
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_bytes()
+    for byte in boot + struct.pack("Q", os.stat("/proc/self/ns/pid").st_ino):
+        value = (value ^ byte) * 0x100000001b3 & 0xffffffffffffffff
+    return value
+
+
+# What is not finished is listed, also where nothing is: of a process that is dead, alive, of another host.
+unfinished = here / "unfinished"
+started = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+folders = {"dead": f".partial-{os.getpid()}-1-{place():x}-0", "alive": f".partial-{os.getpid()}-{started:x}-{place():x}-1",
+           "elsewhere": f".partial-12-34-{place() ^ 1:x}-2"}
+for name in folders.values():
+    (unfinished / name).mkdir(parents=True)
+rows = [json.loads(line) for line in run(tool, "ckpt", "ls", unfinished, "--json", status=1).splitlines() if line[0] == "{"]
+assert {r["writer"]: r["unfinished"] for r in rows} == folders, rows
+run(program, "save", unfinished, 2)
+text = run(tool, "ckpt", "ls", unfinished)
+has(text, f"unfinished: {unfinished / folders['alive']}: process {os.getpid()} is at work on it\n")
+has(text, "process 12 of another host")
+assert text.count("unfinished: ") == 2 and "weights" in text, text
 print("all right")

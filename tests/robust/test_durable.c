@@ -2,7 +2,10 @@
  * what dead savers leave is removed, what living ones write is not; `ulimit -f` and a disk that fails are
  * errors. This program stands between the library and the system: it has the calls' order, and makes them fail.
  */
+#include "../support/child.h"
+#include "io/folder.h"
 #include "io/partial.h"
+#include "io/unfinished.h"
 #include "robust.h"
 
 #include <dirent.h>
@@ -257,7 +260,7 @@ static void test_forks(void **state)
             if (dmi_partial_begin(in_folder("child.npy"), "x", 1, 1, &p) != DM_OK) {
                 _exit(1);
             }
-            dmi_partial_remove_all();
+            dmi_unfinished_remove_all();
             _exit(access(p.path, F_OK) == 0 ? 2 : 0);
         }
         assert_int_equal(waitpid(child, &status, 0), child);
@@ -272,13 +275,53 @@ static void test_forks(void **state)
     dmi_partial_end(&mine);
 }
 
+/* A process that ends in the middle of many saves removes all of them, and the folder of a checkpoint. */
+enum { MANY = 70 };
+static int end_in_the_middle(void)
+{
+    static dmi_partial p[MANY];
+    char name[32], *checkpoint = NULL;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "many%d.npy", i);
+        CHECK(dmi_partial_begin(in_folder(name), "x", 1, 1, &p[i]) == DM_OK);
+    }
+    dmi_partial_end(&p[MANY / 2]);
+    CHECK(dmi_folder_begin(in_folder("series"), &checkpoint) == DM_OK);
+    CHECK(dmi_folder_file(checkpoint, "a.npy", "x", 1, 1) == DM_OK);
+    CHECK(partials() == MANY - 1 && access(checkpoint, F_OK) == 0);
+    dmi_unfinished_remove_all();
+    CHECK(partials() == 0 && access(checkpoint, F_OK) != 0);
+    /* no more are begun */
+    CHECK(dmi_partial_begin(in_folder("late.npy"), "x", 1, 1, &p[0]) == DM_ERR_IO && partials() == 0);
+    CHECK(dmi_folder_begin(in_folder("series"), &checkpoint) == DM_ERR_IO);
+    CHECK(dmi_folder_file(folder, "late.npy", "x", 1, 1) == DM_ERR_IO && bytes_of("late.npy") < 0);
+    return 0;
+}
+
+static void test_ending(void **state)
+{
+    (void)state;
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        _exit(end_in_the_middle());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(rmdir(in_folder("series")), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_order, deadline),      cmocka_unit_test_setup(test_mode, deadline),
         cmocka_unit_test_setup(test_left, deadline),       cmocka_unit_test_setup(test_others, deadline),
         cmocka_unit_test_setup(test_sync_fails, deadline), cmocka_unit_test_setup(test_limit, deadline),
-        cmocka_unit_test_setup(test_forks, deadline),
+        cmocka_unit_test_setup(test_forks, deadline),      cmocka_unit_test_setup(test_ending, deadline),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

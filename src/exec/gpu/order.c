@@ -1,6 +1,6 @@
 /* Waits between the streams of a GPU, and between GPUs. */
 #include "exec/gpu/parts.h"
-#include "io/partial.h"
+#include "io/unfinished.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,7 +229,7 @@ _Noreturn static void leave(dmi_engine *e, const char *why)
 {
     snprintf(e->port->last_words, sizeof e->port->last_words, "its GPU has failed: %s", why);
     dmi_log(DMI_LOG_ERROR, "worker %d leaves: %s", e->config.me, e->port->last_words);
-    dmi_partial_remove_all();
+    dmi_unfinished_remove_all();
     _exit(EXIT_FAILURE);
 }
 
