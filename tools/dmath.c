@@ -1,8 +1,12 @@
 /* dmath: the command line. The table of subcommands, and the choice of one. */
 #include "dmath.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const tool_command commands[] = {
     {"info", tool_info, "versions, machine, element types, operations, configuration"},
@@ -119,9 +123,42 @@ static bool serve_or_release(int argc, char **argv)
     return other;
 }
 
+/* Called by exit(), that of argp behind --help too: results that could not be written are a failure. Who has
+ * closed the pipe knows, and gets no message. */
+static void check_output(void)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fflush(stdout) != 0 || failed) {
+        int error = errno;
+        if (error != EPIPE) {
+            fprintf(stderr, "dmath: the output could not be written%s%s\n", error ? ": " : "",
+                    error ? strerror(error) : "");
+        }
+        _exit(TOOL_FAILED);
+    }
+}
+
+static bool watch_output(void)
+{
+    int none = -1;
+    if (fcntl(STDOUT_FILENO, F_GETFD) < 0) { /* closed: writing must fail, and not go into the next file */
+        none = open("/dev/null", O_RDONLY);
+        (void)dup2(none, STDOUT_FILENO);
+    }
+    if (none > STDERR_FILENO) {
+        close(none);
+    }
+    return atexit(check_output) == 0;
+}
+
 int main(int argc, char **argv)
 {
     argp_err_exit_status = TOOL_USAGE;
+    if (!watch_output()) {
+        fprintf(stderr, "dmath: no memory\n");
+        return TOOL_FAILED;
+    }
     dm_status status = tool_ops_register();
     if (status != DM_OK) {
         tool_complain(status);

@@ -67,7 +67,7 @@ static void put_json(tool_train_log *log, const dm_train_event *e)
     }
     if (log->lines == stderr) {
         put_event(stdout, e);
-        log->unshown = log->unshown || fflush(stdout) != 0;
+        fflush(stdout);
     }
 }
 
@@ -158,9 +158,6 @@ dm_status tool_train_log_close(tool_train_log *log, dm_status status)
     bool well = !log->json || (fclose(log->json) == 0 && !log->failed);
     if (status == DM_OK && !well) {
         status = dm_error_set(DM_ERR_IO, "%s: cannot be written", log->path);
-    }
-    if (status == DM_OK && log->unshown) {
-        status = dm_error_set(DM_ERR_IO, "stdout: cannot be written");
     }
     for (int i = 0; i < log->curves; i++) {
         free(log->curve[i].x);

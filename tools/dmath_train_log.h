@@ -16,7 +16,7 @@ typedef struct tool_train_log {
     FILE *json;        /* NULL: none */
     FILE *lines;       /* of text: stdout, or stderr where the events go to stdout */
     const char *path;  /* of it */
-    bool keep, failed, unshown; /* keep: curves for a report */
+    bool keep, failed; /* keep: curves for a report */
     char title[256];
     tool_curve curve[TOOL_CURVES];
     int curves;

@@ -3,6 +3,7 @@
 #include <dmath/dmath.h>
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -18,11 +20,9 @@ enum { WORKERS = 4, OUTPUT = 1 << 16 };
 
 #define OK(call) assert_int_equal((call), DM_OK)
 
-/* Runs the tool; `out` receives what it says on both streams. Returns its exit status. */
-static int run_tool(const char *arguments, char out[OUTPUT])
+/* Runs a line of shell; `out` receives its standard output. Returns its exit status. */
+static int run(const char *command, char out[OUTPUT])
 {
-    char command[1024];
-    snprintf(command, sizeof command, "%s %s 2>&1", DMATH_TOOL, arguments);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     size_t n = fread(out, 1, OUTPUT - 1, pipe);
@@ -30,6 +30,14 @@ static int run_tool(const char *arguments, char out[OUTPUT])
     int status = pclose(pipe);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+/* Runs the tool; `out` receives what it says on both streams. */
+static int run_tool(const char *arguments, char out[OUTPUT])
+{
+    char command[1024];
+    snprintf(command, sizeof command, "%s %s 2>&1", DMATH_TOOL, arguments);
+    return run(command, out);
 }
 
 static dm_session *open_session(void)
@@ -403,11 +411,58 @@ static void test_refusals(void **state)
     }
 }
 
+/* Results that cannot be written are a failure, whatever prints them; files that have been asked for are not.
+ */
+static void test_output(void **state)
+{
+    static const struct {
+        const char *arguments;
+        bool prints;
+    } cases[] = {
+        {"--version", true},
+        {"--help", true},
+        {"help", true},
+        {"info", true},
+        {"info --json", true},
+        {"info --help", true},
+        {"bench --help", true},
+        {"bench --list", true},
+        {"bench gemm --sizes 10 --repeats 1 --warmup 0 --json", true},
+        {"explain copy --m 3 --n 3", true},
+        {"completion bash", true},
+        {"completion zsh -o /dev/null", false},
+    };
+    char command[600], out[OUTPUT];
+    int ends[2];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const char *const to[] = {"/dev/full", "&-"};
+        for (int k = 0; k < 2; k++) {
+            snprintf(command, sizeof command, "%s %s 2>&1 >%s", DMATH_TOOL, cases[i].arguments, to[k]);
+            if (run(command, out) != cases[i].prints ||
+                !strstr(out, cases[i].prints ? "dmath: the output could not be written" : "")) {
+                fail_msg("%s:\n%s", command, out);
+            }
+        }
+    }
+    /* a pipe that nobody reads: SIGPIPE ends the program; where it is ignored, the program ends without a word
+     */
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    snprintf(command, sizeof command, "%s bench --list 2>&1 >&%d", DMATH_TOOL, ends[1]);
+    assert_int_equal(run(command, out), 128 + SIGPIPE);
+    snprintf(command, sizeof command, "trap '' PIPE; %s bench --list 2>&1 >&%d", DMATH_TOOL, ends[1]);
+    assert_int_equal(run(command, out), 1);
+    assert_string_equal(out, "");
+    close(ends[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_explain), cmocka_unit_test(test_explain_steps), cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_map),     cmocka_unit_test(test_info),          cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_output),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
