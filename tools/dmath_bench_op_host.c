@@ -104,7 +104,7 @@ static bool check_save(const tool_op *o, const double *got)
 {
     const size_t each = (size_t)dm_dtype_bytes(o->dtype), count = (size_t)o->n;
     void *read = malloc(count * each);
-    FILE *file = fopen(o->file, "rb");
+    FILE *file = fopen(o->file, "rbe");
     bool same = read && file && fseek(file, -(long)(count * each), SEEK_END) == 0 &&
                 fread(read, each, count, file) == count;
     for (int64_t i = 0; same && i < o->n; i++) {
@@ -128,7 +128,7 @@ static dm_status prepare_load(tool_op *o)
     head[HEAD - 1] = '\n';
     name_file(o);
     dm_status status = host(o, true);
-    FILE *file = status == DM_OK ? fopen(o->file, "wb") : NULL;
+    FILE *file = status == DM_OK ? fopen(o->file, "wbe") : NULL;
     bool whole = file && fwrite(head, 1, HEAD, file) == HEAD &&
                  fwrite(o->host, (size_t)dm_dtype_bytes(o->dtype), (size_t)o->n, file) == (size_t)o->n;
     whole = file && fclose(file) == 0 && whole;

@@ -21,7 +21,7 @@
 /* The first two words of a file, "" where there are fewer. */
 static bool words_of(const char *path, char first[32], char second[32])
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(path, "re");
     first[0] = second[0] = 0;
     int n = file ? fscanf(file, "%31s %31s", first, second) : 0;
     if (file) {

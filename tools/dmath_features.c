@@ -182,7 +182,7 @@ static dm_status open_blob(dm_net *net, const features_options *o, extracted *e)
         *at = *at == '/' ? '_' : *at;
     }
     e->elements = malloc((size_t)e->count * sizeof *e->elements);
-    e->file = fopen(e->path, "wb");
+    e->file = fopen(e->path, "wbe");
     if (!e->elements || !e->file || !tool_npy_head(e->file, ndim, shape)) {
         return dm_error_set(DM_ERR_IO, "%s: cannot be written", e->path);
     }
@@ -271,7 +271,7 @@ typedef struct labels {
 
 static dm_status read_labels(const char *path, labels *out)
 {
-    FILE *f = fopen(path, "r");
+    FILE *f = fopen(path, "re");
     size_t room = 0;
     if (!f) {
         return dm_error_set(DM_ERR_IO, "%s: cannot be read", path);

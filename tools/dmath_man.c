@@ -167,7 +167,7 @@ static bool write_pages(const char *folder, const help_page *page)
     char path[4096], name[128];
     name_of(page, "-", name, sizeof name);
     int n = snprintf(path, sizeof path, "%s/%s.1", folder, name);
-    FILE *to = n > 0 && n < (int)sizeof path ? fopen(path, "w") : NULL;
+    FILE *to = n > 0 && n < (int)sizeof path ? fopen(path, "we") : NULL;
     if (!to) {
         fprintf(stderr, "dmath man: %s: %s\n", path, strerror(errno));
         return false;

@@ -523,7 +523,7 @@ dm_status tool_report_try(const char *path)
 
 dm_status tool_report_write(const char *path, dm_session *s, dm_solver *solver, const tool_train_log *log)
 {
-    FILE *to = fopen(path, "w");
+    FILE *to = fopen(path, "we");
     if (!to) {
         return dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
     }

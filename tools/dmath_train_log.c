@@ -146,7 +146,7 @@ dm_status tool_train_log_open(tool_train_log *log, const char *json, bool shown,
     log->path = json;
     log->lines = shown ? stderr : stdout;
     log->keep = keep_curves;
-    if (json && !(log->json = fopen(json, "w"))) {
+    if (json && !(log->json = fopen(json, "we"))) {
         return dm_error_set(DM_ERR_IO, "%s: cannot be written", json);
     }
     return DM_OK;

@@ -154,9 +154,10 @@ typedef struct dm_config {
  * called inside a function given to dm_register, or MPI was already initialised by the program (use
  * dm_init_comm), or the worker processes of this launch have left with an earlier session; DM_ERR_TIMEOUT a
  * rank did not come within meet_s (option, 120 s) of the return of MPI_Init on rank 0 (a rank that exits with
- * status 0 before dm_init leaves Open MPI 4.1 waiting in it); DM_ERR_NOMEM. What one rank alone finds wrong, a
- * setting of its own for instance, is returned on all, with the number of that rank. Cost: each pair of workers
- * tries its transport; with several GPUs, their links and products are measured. */
+ * status 0 before dm_init leaves Open MPI 4.1 waiting in it); DM_ERR_NOMEM, also where less than 192 KiB of the
+ * calling thread's stack are left (ulimit -s). What one rank alone finds wrong is returned on all, with its
+ * number. Cost: each pair of workers tries its transport; with several GPUs, links and products are measured.
+ */
 DM_API DM_CHECKED dm_status dm_init(const dm_config *config, dm_session **session);
 
 /* Ends a session: frees arrays that are still alive and reports how many through *alive (NULL: a warning is logged

@@ -13,7 +13,7 @@ dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *len
     dm_status status = DM_OK;
     char *data = NULL;
     struct stat about;
-    FILE *f = fopen(path, "rb");
+    FILE *f = fopen(path, "rbe");
     if (!f || fstat(fileno(f), &about) != 0 || (errno = S_ISDIR(about.st_mode) ? EISDIR : 0) != 0) {
         status = dm_error_set(DM_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
         goto out;
@@ -54,7 +54,7 @@ dm_status nn_file_write(const char *path, const void *bytes, size_t length)
         return dm_error_no_memory("a path", n);
     }
     snprintf(partial, n, "%s.partial-%ld", path, (long)getpid());
-    FILE *f = fopen(partial, "wb");
+    FILE *f = fopen(partial, "wbe");
     bool well = f && fwrite(bytes, 1, length, f) == length && fflush(f) == 0 && fsync(fileno(f)) == 0;
     int why = errno;
     if (f && fclose(f) != 0 && well) {

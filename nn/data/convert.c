@@ -155,7 +155,7 @@ static void list_path(const char *database, char *path, size_t room)
 static dm_status make_list(const dm_data_options *o, char *path, size_t room)
 {
     list_path(o->database, path, room);
-    FILE *f = fopen(path, "w");
+    FILE *f = fopen(path, "we");
     dm_status status =
         f ? list_folder(o->inputs[0], f) : dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
     if (f && fclose(f) != 0 && status == DM_OK) {

@@ -40,7 +40,7 @@ static const char *const hint = "";
 typedef FILE *stream;
 static stream open_stream(const char *path)
 {
-    return fopen(path, "rb");
+    return fopen(path, "rbe");
 }
 static int64_t read_stream(stream f, void *to, int64_t bytes)
 {

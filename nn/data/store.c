@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -157,7 +158,7 @@ static dm_status open_file(store *s, const char *folder)
         return dm_error_no_memory("a path", strlen(folder) + sizeof name);
     }
     snprintf(path, strlen(folder) + sizeof name, "%s%s", folder, name);
-    s->file = mkstemp(path);
+    s->file = mkostemp(path, O_CLOEXEC);
     dm_status status = s->file >= 0 && unlink(path) == 0
                            ? DM_OK
                            : dm_error_set(DM_ERR_IO, "%s: no file for decoded images can be made there: %s",

@@ -48,7 +48,7 @@ static dm_status find_prefix(dm_solver *s, const char *path)
             return dm_error_no_memory("a path", room + 16);
         }
         snprintf(probe, room + 16, "%s.tempfile", s->prefix);
-        FILE *f = fopen(probe, "w");
+        FILE *f = fopen(probe, "we");
         if (f) {
             fclose(f);
             unlink(probe);

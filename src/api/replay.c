@@ -213,7 +213,7 @@ dm_status dmi_replay_from(dm_session *session, FILE *from, const char *path, FIL
 
 dm_status dmi_replay_run(dm_session *session, const char *path, FILE *to)
 {
-    FILE *from = fopen(path, "re");
+    FILE *from = fopen(path, "r");
     if (!from) {
         return dmi_fail(DM_ERR_IO, "%s: %s", path, strerror(errno));
     }

@@ -5,6 +5,7 @@
 
 #include "base/descriptors.h"
 #include "base/fault.h"
+#include "base/threads.h"
 
 /* Emulated GPUs: their driver is no part of dmath, and fails by a kind of its own. Only the memory of GPUs
  * fails with that of the library (memory.c there). */
@@ -58,7 +59,7 @@ DMI_FAULTY_MEMORY(void *, mmap, MAP_FAILED, bytes,
                   (void *at, size_t bytes, int protection, int flags, int file, off_t from),
                   (at, bytes, protection, flags, file, from))
 DMI_FAULTY_MEMORY(int, memfd_create, -1, 0, (const char *name, unsigned flags), (name, flags))
-DMI_FAULTY_MEMORY(int, pthread_create, EAGAIN, 0,
+DMI_FAULTY_MEMORY(int, dmi_thread_create, EAGAIN, 0,
                   (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context),
                   (thread, attributes, run, context))
 
@@ -86,7 +87,7 @@ DMI_FAULTY(int, fclose, DMI_FAULT_CLOSE, ((void)(fclose)(file), EOF), (FILE * fi
 #define mmap(...) dmi_faulty_mmap(__VA_ARGS__)
 #define memfd_create(name, flags)                                                                              \
     (dmi_standard_taken(), dmi_above_standard(dmi_faulty_memfd_create(name, flags)))
-#define pthread_create(...) dmi_faulty_pthread_create(__VA_ARGS__)
+#define pthread_create(...) dmi_faulty_dmi_thread_create(__VA_ARGS__)
 #define pread(file, into, bytes, at) dmi_faulty_pread(file, into, bytes, at)
 #define pwrite(file, from, bytes, at) dmi_faulty_pwrite(file, from, bytes, at)
 #define ftruncate(file, bytes) dmi_faulty_ftruncate(file, bytes)
@@ -95,7 +96,8 @@ DMI_FAULTY(int, fclose, DMI_FAULT_CLOSE, ((void)(fclose)(file), EOF), (FILE * fi
 #define DMI_FAULTY_OPEN(path, flags, mode, ...)                                                                \
     (dmi_standard_taken(), dmi_above_standard(dmi_faulty_open(path, flags, mode)))
 #define open(...) DMI_FAULTY_OPEN(__VA_ARGS__, 0, 0)
-#define fopen(path, how) (dmi_standard_taken(), dmi_above_standard_file(dmi_faulty_fopen(path, how), how))
+/* A literal: programs that the process starts do not have the file. */
+#define fopen(path, how) (dmi_standard_taken(), dmi_above_standard_file(dmi_faulty_fopen(path, how "e"), how))
 #define opendir(path) dmi_faulty_opendir(path)
 #define mkdir(path, mode) dmi_faulty_mkdir(path, mode)
 #define close(file) dmi_faulty_close(file)

@@ -2,6 +2,7 @@
 #include "launch/launch.h"
 #include "launch/placement/placement.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,18 @@ int dmi_thread_workers(const dmi_config *config)
     const dmi_device *gpu = dmi_device_gpu((int)config->device);
     int gpus = gpu ? gpu->count() : 0;
     return gpus > 0 ? gpus : DMI_MIN(dmi_host_cores(), 4);
+}
+
+/* Transposes and plans have tables on it. Threads of the library's own have more. */
+dm_status dmi_stack_suffices(void)
+{
+    const int64_t least = 192 << 10, left = dmi_stack_left();
+    return left < 0 || left >= least
+               ? DM_OK
+               : dmi_fail(DM_ERR_NOMEM,
+                          "the calling thread has %" PRId64 " KiB of stack left, and dmath needs %" PRId64
+                          " KiB: see `ulimit -s', or how the program starts the thread",
+                          left >> 10, least >> 10);
 }
 
 dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,
@@ -69,6 +82,7 @@ dm_status dm_init(const dm_config *config, dm_session **session)
         return status;
     }
     status = dmi_config_from(config, &loaded);
+    status = status == DM_OK ? dmi_stack_suffices() : status;
     dmi_error_handler on_error = dmi_error_handler_of(config);
     status = dmi_session_start(&loaded, status, &on_error, session);
     if (status == DM_OK) {

@@ -8,6 +8,8 @@ DM_CHECKED dm_status dmi_launch_threads(const dmi_config *config, int workers, d
 /* Over the ranks of MPI_COMM_WORLD; returns on rank 0 only. loaded: the status of loading config, with its
  * text; the other ranks must learn it. */
 DM_CHECKED dm_status dmi_launch_mpi(const dmi_config *config, dm_status loaded, dmi_session **out);
+/* DM_ERR_NOMEM: what is left of the calling thread's stack is too little. */
+DM_CHECKED dm_status dmi_stack_suffices(void);
 /* A session of a configuration; `loaded` is the status of loading it. As dm_init, but says nothing on
  * stderr. */
 DM_CHECKED dm_status dmi_session_start(const dmi_config *config, dm_status loaded, const dmi_error_handler *on_error,

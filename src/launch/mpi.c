@@ -518,6 +518,7 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
                         flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
     }
     status = dmi_config_from(config, &loaded);
+    status = status == DM_OK ? dmi_stack_suffices() : status;
     dmi_error_handler on_error = dmi_error_handler_of(config);
     if (dmi_mpi_check(MPI_Comm_size(comm, &ranks), "comm: MPI_Comm_size") != DM_OK) {
         return DM_ERR_TRANSPORT;

@@ -305,7 +305,7 @@ static void test_large_manifest(void **state)
 {
     (void)state;
     enum { VALUES = 520, BYTES = 1 << 20 };
-    static char bytes[BYTES], name[VALUES][8];
+    static char bytes[BYTES], name[VALUES][16];
     dm_checkpoint_item many[VALUES];
     OK(save_keeping("large", 1, 1));
     dm_session *s = open_session(2, "log=error");

@@ -4,22 +4,25 @@
 #include "ops/ops.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAMES_AN_OP = 1 + DMI_STEP_KINDS, NAMES = DMI_OPS * NAMES_AN_OP, NAME_BYTES = 32 };
 
 void dmi_gpu_ranges_start(dmi_engine *e)
 {
-    char text[NAMES][NAME_BYTES];
-    const char *name[NAMES];
-    for (int i = 0; i < NAMES; i++) {
+    char(*text)[NAME_BYTES] = malloc(NAMES * sizeof *text); /* more than a stack should have */
+    const char **name = malloc(NAMES * sizeof *name);
+    for (int i = 0; i < NAMES && text && name; i++) {
         const char *op = dmi_ops[i / NAMES_AN_OP].name;
         int kind = i % NAMES_AN_OP - 1;
         snprintf(text[i], NAME_BYTES, "%s%s%s", op, kind >= 0 ? " " : "",
                  kind >= 0 ? dmi_step_name(kind) : "");
         name[i] = text[i];
     }
-    e->gpu->ranges = dmi_cu_ranges_create("dmath", name, NAMES);
+    e->gpu->ranges = text && name ? dmi_cu_ranges_create("dmath", name, NAMES) : NULL;
+    free(name);
+    free(text);
 }
 
 void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command)
