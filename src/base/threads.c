@@ -2,8 +2,8 @@
 
 #include <stdbool.h>
 
-static const size_t least_stack = (size_t)2
-                                  << 20; /* what the C library gives without a limit on some machines */
+/* What the C library gives without a limit, on some machines. */
+static const size_t least_stack = (size_t)2 << 20;
 
 int dmi_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *context)
 {
@@ -29,11 +29,11 @@ int64_t dmi_stack_left(void)
     pthread_attr_t here;
     void *lowest = NULL;
     size_t bytes = 0;
-    char on_it = 0;
     if (pthread_getattr_np(pthread_self(), &here) != 0) {
         return -1;
     }
     bool known = pthread_attr_getstack(&here, &lowest, &bytes) == 0 && lowest;
     (void)pthread_attr_destroy(&here);
-    return known ? (int64_t)((uintptr_t)&on_it - (uintptr_t)lowest) : -1;
+    uintptr_t left = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)lowest;
+    return known && left < bytes ? (int64_t)left : -1; /* a coroutine has a stack elsewhere */
 }
