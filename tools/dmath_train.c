@@ -280,6 +280,17 @@ static dm_status explain(dm_solver *solver, bool apart)
     return status;
 }
 
+/* Into the training net, and into the test nets for the layers that they alone have. */
+static dm_status load(dm_solver *solver, const char *files, FILE *lines)
+{
+    dm_status status = tool_net_load(dm_solver_net(solver), files, true, lines);
+    dm_net *net;
+    for (int i = 0; status == DM_OK && (net = dm_solver_test_net(solver, i)); i++) {
+        status = tool_net_load(net, files, false, lines);
+    }
+    return status;
+}
+
 static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
 {
     dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
@@ -311,7 +322,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
         return status == DM_OK ? end : status;
     }
     if (status == DM_OK && o->weights) {
-        status = tool_net_load(dm_solver_net(solver), o->weights, true, log->lines);
+        status = load(solver, o->weights, log->lines);
     }
     if (status == DM_OK && o->snapshot) {
         status = dm_solver_restore(solver, o->snapshot);

@@ -420,7 +420,7 @@ DM_API int64_t dm_solver_iteration(const dm_solver *solver);
 DM_API dm_net *dm_solver_net(dm_solver *solver);
 /* Test net i, which is the solver's too; NULL if there is none. With test_workers its parameters are copies,
  * and without it those that are dealt out: a test, dm_net_forward and dm_net_save first take them from the
- * training net. */
+ * training net. Layers that it alone has begin with their fillers, or with what dm_net_load of it reads. */
 DM_API dm_net *dm_solver_test_net(dm_solver *solver, int i);
 
 /* ---- data ------------------------------------------------------------------------------------------------ */

@@ -234,7 +234,7 @@ static dm_status prepare(nn_layer *l)
 dm_status nn_scale_setup(nn_layer *l)
 {
     static const char S[] = "ScaleParameter";
-    bool biased = nn_int(l->own, S, "bias_term") != 0;
+    bool biased = nn_biased(l, S);
     dm_status status = find_dims(l, S);
     if (status == DM_OK && biased && l->bottoms > 1 && by_samples(l)) {
         status = nn_layer_fail(l, "bias_term", DM_ERR_UNSUPPORTED,

@@ -192,6 +192,16 @@ void nn_say_unused(const nn_layer *l, const nn_message *m, const char *field, co
            why);
 }
 
+bool nn_biased(const nn_layer *l, const char *message)
+{
+    bool biased = nn_int(l->own, message, "bias_term") != 0;
+    if (!biased && nn_has(l->own, "bias_filler")) {
+        nn_say_unused(l, l->own, "bias_filler", "the layer has no bias");
+        nn_use_all(nn_sub(l->own, "bias_filler"));
+    }
+    return biased;
+}
+
 int nn_normalization(const nn_layer *l, int otherwise)
 {
     static const char L[] = "LossParameter";

@@ -42,7 +42,7 @@ static dm_status pair(const nn_layer *l, const char *field, const char *stem, in
 
 dm_status nn_bias_param(nn_layer *l, int64_t outputs, nn_param **out)
 {
-    return nn_int(l->own, l->own ? l->own->type : C, "bias_term")
+    return nn_biased(l, l->own ? l->own->type : C)
                ? nn_new_param(l, 1, &outputs, nn_sub(l->own, "bias_filler"), out)
                : DM_OK;
 }

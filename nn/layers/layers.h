@@ -82,6 +82,9 @@ dm_status nn_inner_weights(const nn_layer *layer, int slices, dm_array x, dm_arr
                            dm_array db);
 /* Tells the log that a field which is there has no effect, and why. */
 void nn_say_unused(const nn_layer *layer, const nn_message *message, const char *field, const char *why);
+/* Does the layer's own message want a bias? Where it does not, says so of a bias_filler: published nets have
+ * such. */
+bool nn_biased(const nn_layer *layer, const char *message);
 /* What loss_param divides by, DM_NORMALIZE_*: normalization; else normalize, its name of before; else
  * `otherwise`. */
 int nn_normalization(const nn_layer *layer, int otherwise);

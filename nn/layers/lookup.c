@@ -43,9 +43,8 @@ dm_status nn_embed_setup(nn_layer *l)
     dm_status status = nn_top_shape(l, 0, x->ndim + 1, shape);
     status = status == DM_OK ? nn_new_param(l, 2, (int64_t[]){rows, n}, nn_sub(l->own, "weight_filler"), &p)
                              : status;
-    status = status == DM_OK && nn_int(l->own, E, "bias_term")
-                 ? nn_new_param(l, 1, &n, nn_sub(l->own, "bias_filler"), &p)
-                 : status;
+    status =
+        status == DM_OK && nn_biased(l, E) ? nn_new_param(l, 1, &n, nn_sub(l->own, "bias_filler"), &p) : status;
     return status == DM_OK ? nn_wire_refuse(l) : status;
 }
 
@@ -107,17 +106,29 @@ dm_status nn_batch_reindex_setup(nn_layer *l)
     return nn_top_shape(l, 0, x->ndim, shape);
 }
 
+/* Scratch: indices; in nets of 16 bits, where the top has another type than the bottom, what is taken, and
+ * then its gradient. */
+enum { TAKEN = 1 };
+
 dm_status nn_batch_reindex_prepare(nn_layer *l)
 {
-    return index_array(l, 0, l->bottom[1]->count);
+    const nn_blob *x = l->bottom[0], *y = l->top[0];
+    dm_array_info of[2] = {{.size = sizeof *of}, {.size = sizeof *of}};
+    dm_status status = index_array(l, 0, l->bottom[1]->count);
+    status = status == DM_OK ? dm_array_query(l->net->session, x->data, &of[0]) : status;
+    status = status == DM_OK ? dm_array_query(l->net->session, y->data, &of[1]) : status;
+    return status == DM_OK && of[0].dtype != of[1].dtype
+               ? nn_blob_array(l->net, y, of[0].dtype, &l->scratch[TAKEN])
+               : status;
 }
 
 dm_status nn_batch_reindex_forward(nn_layer *l)
 {
+    dm_session *s = l->net->session;
+    dm_array y = l->top[0]->data, taken = l->scratch[TAKEN].id ? l->scratch[TAKEN] : y;
     dm_status status = read_indices(l, l->bottom[1]->data, l->bottom[1]->count, 0);
-    return status == DM_OK
-               ? dm_take(l->net->session, l->bottom[0]->data, l->scratch[0], 0, DM_RAISE, l->top[0]->data)
-               : status;
+    status = status == DM_OK ? dm_take(s, l->bottom[0]->data, l->scratch[0], 0, DM_RAISE, taken) : status;
+    return status == DM_OK && taken.id != y.id ? dm_copy(s, taken, y) : status;
 }
 
 dm_status nn_batch_reindex_backward(nn_layer *l)
@@ -125,12 +136,13 @@ dm_status nn_batch_reindex_backward(nn_layer *l)
     if (!l->down[0]) {
         return DM_OK;
     }
-    dm_array down = nn_down(l, 0);
-    dm_status status = dm_fill(l->net->session, down, 0);
+    dm_session *s = l->net->session;
+    dm_array down = nn_down(l, 0), diff = l->top[0]->diff,
+             given = l->scratch[TAKEN].id ? l->scratch[TAKEN] : diff;
+    dm_status status = dm_fill(s, down, 0);
+    status = status == DM_OK && given.id != diff.id ? dm_copy(s, diff, given) : status;
     return nn_down_done(l, 0,
-                        status == DM_OK
-                            ? dm_scatter_add(l->net->session, down, l->scratch[0], l->top[0]->diff, 0, DM_CLIP)
-                            : status);
+                        status == DM_OK ? dm_scatter_add(s, down, l->scratch[0], given, 0, DM_CLIP) : status);
 }
 
 /* --- ArgMax: of equal elements the first; Caffe takes the last. Scratch: values, indices, the bottom in

@@ -203,23 +203,38 @@ dm_status nn_wire_check(const char *call, dm_dtype wire, dm_dtype type)
                               call);
 }
 
+/* A layer of a test net that has another's name has as many parameters. */
+static dm_status count_params(const nn_net *net, const nn_net *share)
+{
+    for (int i = 0; i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i], *other = nn_find_layer(share, l->name);
+        if (other && other->params != l->params) {
+            return nn_layer_fail(l, "name", DM_ERR_SHAPE,
+                                 "has %d parameters, but the training net's layer of this name has %d",
+                                 l->params, other->params);
+        }
+    }
+    return DM_OK;
+}
+
 /* Takes the arrays of a net whose layers have the same names: for tests. Of parameters that are dealt out, and
  * with `apart` of all, the elements. */
 static dm_status borrow(nn_net *net, nn_net *share, bool apart)
 {
+    dm_status status = count_params(net, share);
+    if (status != DM_OK) {
+        return status;
+    }
     for (int i = 0; i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        nn_layer *other = NULL;
-        for (int k = 0; k < share->layer_count && !other; k++) {
-            if (strcmp(share->layers[k].name, p->owner->name) == 0 && p->number < share->layers[k].params) {
-                other = &share->layers[k];
-            }
-        }
+        const nn_layer *other = nn_find_layer(share, p->owner->name);
         if (!other) {
             continue;
         }
         nn_param *theirs = other->param[p->number];
-        if (p->count != theirs->count || p->order != theirs->order) {
+        if (p->ndim != theirs->ndim ||
+            memcmp(p->shape, theirs->shape, (size_t)p->ndim * sizeof *p->shape) != 0 ||
+            p->order != theirs->order) {
             char mine[NN_SHAPE_TEXT], other_shape[NN_SHAPE_TEXT];
             return nn_layer_fail(
                 p->owner, "name", DM_ERR_SHAPE,

@@ -132,6 +132,19 @@ static dm_status test_net(dm_solver *s, int64_t i, const char *generic)
     return status == DM_OK ? nn_test_make(s, t) : status;
 }
 
+/* Into the training net, and into the test nets for the layers that they alone have. */
+static dm_status load_file(dm_solver *s, const char *path)
+{
+    nn_solver_log(s, "Finetuning from %s", path);
+    dm_status status = nn_net_load(s->net, path);
+    for (int i = 0; status == DM_OK && i < s->test_count; i++) {
+        nn_net *net = s->tests[i].net;
+        status = nn_net_enter(net);
+        status = status == DM_OK ? nn_net_leave(net, nn_net_load(net, path)) : status;
+    }
+    return status;
+}
+
 /* The field `weights` holds files, each value one or several with commas between them, as Caffe's does. */
 static dm_status load_weights(dm_solver *s, const char *list)
 {
@@ -148,8 +161,7 @@ static dm_status load_weights(dm_solver *s, const char *list)
                               (int)sizeof path - 1);
         }
         snprintf(path, sizeof path, "%.*s", (int)(end - begin), list + begin);
-        nn_solver_log(s, "Finetuning from %s", path);
-        status = nn_net_load(s->net, path);
+        status = load_file(s, path);
         list = list[n] ? list + n + 1 : NULL;
     }
     return status;

@@ -168,6 +168,19 @@ for way in ("option", "field"):
     run("net", "convert", "all_iter_0.caffemodel", "all.txt")
     got, one, two = blobs_of("all.txt"), blobs_of("one.txt"), blobs_of("two.txt")
     assert len(got["c"]) > 100 and got["c"] == one["c"] != two["other_c"] and got["ip"] == two["ip"] != one["other_ip"], way
+
+# a layer that the test net alone has begins with the weights of the file too
+head = "layer {{ name: 'head' type: 'InnerProduct' bottom: 'y' top: 'head' {} }} layer {{ name: 'end' type: 'Reduction' bottom: 'head' top: 'sum' include {{ phase: TEST }} }}\n"
+plain = pathlib.Path("train.prototxt").read_text()
+pathlib.Path("whole.prototxt").write_text(plain + head.format("inner_product_param { num_output: 1 bias_filler { value: 42 } }"))
+pathlib.Path("part.prototxt").write_text("net: 'whole.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 0 snapshot_prefix: 'whole'\n")
+run("train", "--solver", "part.prototxt", "-w", "1")
+pathlib.Path("headed.prototxt").write_text(plain + head.format("include { phase: TEST } inner_product_param { num_output: 1 }"))
+pathlib.Path("part.prototxt").write_text("net: 'headed.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 0 test_iter: 1 test_interval: 1\n")
+sums = [float(run("train", "--solver", "part.prototxt", "-w", "1", *option).split("sum = ")[1].split()[0])
+        for option in ([], ["--weights", "whole_iter_0.caffemodel"])]
+assert sums == [0, 2 * 42], sums
+
 pathlib.Path("all.prototxt").write_text(nothing)
 run("train", "--solver", "all.prototxt", "-w", "1", "--weights", "one_iter_0.caffemodel,", fails="is not a list of files with commas")
 for wrong in (" ,b", "", "one_iter_0.caffemodel,"):

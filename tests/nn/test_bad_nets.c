@@ -213,14 +213,33 @@ static const struct {
     {SETTINGS("net: 'none.prototxt' lr_policy: 'fixed'"), "the net has no parameters to train"},
     {SETTINGS("net: 'free.prototxt' lr_policy: 'fixed'"), "free.prototxt: the net has no loss to train by"},
     {SETTINGS("net: 'still.prototxt' lr_policy: 'fixed'"), "still.prototxt: the net has no loss to train by"},
+    {SETTINGS("net: 'biased.prototxt' lr_policy: 'fixed' test_iter: 1 test_interval: 1"),
+     "biased.prototxt:3: layer 'c' has 2 parameters, but the training net's layer of this name has 1"},
+    {SETTINGS("net: 'turned.prototxt' lr_policy: 'fixed' test_iter: 1 test_interval: 1"),
+     "turned.prototxt:3: layer 'c' has parameters of another shape than the training net's layer: 3 x 2 x 3 x "
+     "1, and "
+     "not 3 x 2 x 1 x 3"},
 };
 
 static const char *const good = XY("4, 3", "4")
     IP("ip", "x", "3") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['ip', 'y'] top: 'loss' }\n";
 
+/* The layer c of training and that of tests. */
+#define OF_PHASE(phase, fields)                                                                                \
+    "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' include { phase: " phase                       \
+    " } convolution_param { num_output: 3 " fields " } }\n"
+#define TWO_PHASES(train, test)                                                                                \
+    XY("4, 2, 3, 3", "4")                                                                                      \
+    OF_PHASE("TRAIN", train)                                                                                   \
+    OF_PHASE("TEST", test)                                                                                     \
+    "layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' pooling_param { global_pooling: true } }\n" IP(    \
+        "ip", "p", "3") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['ip', 'y'] top: 'loss' }\n"
+
 static void test_solvers(void **state)
 {
     (void)state;
+    write_file("biased.prototxt", TWO_PHASES("kernel_size: 2 bias_term: false", "kernel_size: 2"));
+    write_file("turned.prototxt", TWO_PHASES("kernel_h: 1 kernel_w: 3", "kernel_h: 3 kernel_w: 1"));
     write_file("net.prototxt", good);
     write_file("none.prototxt", XY("4, 3", "4") LAYER("SoftmaxWithLoss", "'x', 'y'", ""));
     write_file("free.prototxt", XY("4, 3", "4") IP("ip", "x", "3"));

@@ -301,6 +301,17 @@ static void test_told(void **state)
         {RECURRENT("RNN", "debug_info: false"), NULL},
         {CONVOLVED("force_nd_im2col: true"), "net.prototxt:2: force_nd_im2col of layer 'c' has no effect: "},
         {CONVOLVED("force_nd_im2col: false"), NULL},
+        {CONVOLVED("bias_term: false bias_filler { type: 'uniform' min: 1 max: 2 }"),
+         "net.prototxt:2: bias_filler of layer 'c' has no effect: the layer has no bias"},
+        {X_OF("4, 3") SIMPLE("s", "Scale", "x", "y", "scale_param { bias_filler { value: 1 } }"),
+         "net.prototxt:2: bias_filler of layer 's' has no effect: the layer has no bias"},
+        {X_OF("4")
+             SIMPLE("e", "Embed", "x", "y",
+                    "embed_param { input_dim: 3 num_output: 2 bias_term: false bias_filler { value: 1 } }"),
+         "net.prototxt:2: bias_filler of layer 'e' has no effect: the layer has no bias"},
+        {X_OF("4, 3") SIMPLE("i", "InnerProduct", "x", "y",
+                             "inner_product_param { num_output: 2 bias_filler { value: 1 } }"),
+         NULL},
         {LOSS_OF("SoftmaxWithLoss", "shape { dim: 4 }", BOTH),
          "net.prototxt:2: normalize of layer 'loss' has no effect: normalization is there too"},
         {LOSS_OF("SigmoidCrossEntropyLoss", "shape { dim: [4, 3] }", BOTH),
@@ -686,6 +697,39 @@ static void test_types(void **state)
     }
 }
 
+/* BatchReindex in nets of 16 bits, where its bottom has them and its top has not, as nobody reads that. */
+static void test_reindex_types(void **state)
+{
+    static const char text[] =
+        FORCED INPUT("'x', 'i'", "shape { dim: [3, 2] } shape { dim: 5 }") SIMPLE("g", "Power", "x", "g", "")
+            SIMPLE("z", "Power", "g", "z",
+                   "") "layer { name: 'r' type: 'BatchReindex' bottom: ['g', 'i'] top: 'r' }\n";
+    static const dm_dtype types[] = {DM_F32, DM_BF16, DM_F16};
+    static const float x[] = {1, 2, 3, 4, 5, 6}, rows[] = {2, 0, 0, 2, 1};
+    static const double taken[] = {5, 6, 1, 2, 1, 2, 5, 6, 3, 4}, down[] = {2.5, 2.5, 1.5, 1.5, 2.5, 2.5};
+    (void)state;
+    for (int t = 0; t < COUNT(types); t++) {
+        dm_net_options options = DM_NET_OPTIONS_INIT;
+        dm_net *net = NULL;
+        dm_array given;
+        options.phase = DM_PHASE_TRAIN;
+        options.type = types[t];
+        options.own_loss = "r,z";
+        CHECK(dm_net_open_text(session, text, NULL, &options, &net));
+        CHECK(dm_net_write(net, "x", x));
+        CHECK(dm_net_write(net, "i", rows));
+        CHECK(dm_net_forward(net, NULL));
+        expect_blob(net, "r", COUNT(taken), taken, 0);
+        CHECK(dm_net_own_gradient(net, "r", &given));
+        CHECK(dm_fill(session, given, 1));
+        CHECK(dm_net_own_gradient(net, "z", &given));
+        CHECK(dm_fill(session, given, 0.5));
+        CHECK(dm_net_backward(net));
+        expect_down(net, "x", COUNT(down), down, 0);
+        CHECK(dm_net_close(net));
+    }
+}
+
 /* Steps that are recorded, also with places in the workspace for blobs, and steps call by call leave the same
  * weights. */
 static void test_in_programs(void **state)
@@ -780,6 +824,7 @@ int main(void)
         cmocka_unit_test(test_embed),
         cmocka_unit_test(test_hinge),
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_reindex_types),
         cmocka_unit_test(test_in_programs),
     };
     int failed = run_on_workers(tests);

@@ -142,9 +142,40 @@ static void test_shown_loss(void **state)
     CHECK(dm_solver_close(s));
 }
 
+/* Weights of files go to layers too that the test net alone has: those of the field `weights`, and those that
+ * the program loads into it. */
+static void test_weights_of_tests(void **state)
+{
+#define MORE "layer { name: 'more' type: 'InnerProduct' bottom: 'y' top: 'z' "
+    static const char of_file[] = LINE("", "") MORE
+        "inner_product_param { num_output: 1 weight_filler { value: 5 } bias_filler { value: 7 } } }\n";
+    static const char of_test[] =
+        LINE("", "") MORE "include { phase: TEST } inner_product_param { num_output: 1 } }\n";
+    (void)state;
+    dm_net *net = open_text(of_file, DM_PHASE_TEST);
+    CHECK(dm_net_save(net, "more.caffemodel"));
+    CHECK(dm_net_close(net));
+    for (int way = 0; way < 2; way++) {
+        told t;
+        char fields[128];
+        snprintf(fields, sizeof fields, "max_iter: 1 test_iter: 1 test_interval: 1%s",
+                 way == 0 ? " weights: 'more.caffemodel'" : "");
+        dm_solver *s = open_solver(of_test, fields, &t);
+        net = dm_solver_test_net(s, 0);
+        if (way == 1) {
+            CHECK(dm_net_load(net, "more.caffemodel"));
+        }
+        CHECK(dm_net_write(net, "x", (float[]){3}));
+        CHECK(dm_net_forward(net, NULL));
+        expect_number(net, "z", 5 * (2 * 3 + 1) + 7, 1e-6);
+        CHECK(dm_solver_close(s));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_when_tests_run), cmocka_unit_test(test_clipping),
-                                       cmocka_unit_test(test_shown_loss)};
+                                       cmocka_unit_test(test_shown_loss),
+                                       cmocka_unit_test(test_weights_of_tests)};
     return cmocka_run_group_tests(tests, begin, end);
 }
