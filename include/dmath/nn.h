@@ -407,9 +407,10 @@ DM_API DM_CHECKED dm_status dm_solver_links(dm_solver *solver, int64_t *sent);
  * is one command
  * (<dmath/program.h>). */
 DM_API DM_CHECKED dm_status dm_solver_step(dm_solver *solver, int64_t iterations);
-/* Trains to the end, with the last snapshot and the last test. ask, if not NULL, is called after each iteration:
- * DM_SOLVER_STOP ends the training, with a snapshot if the file has them after training, DM_SOLVER_SNAPSHOT makes one.
- * Blocks. Errors and cost: as dm_solver_step. */
+/* Trains to the end, with the last snapshot and the last test. ask, if not NULL, is called after each
+ * iteration, and before each batch of a test, but not of one beside training: DM_SOLVER_STOP ends the training,
+ * and the test, with a snapshot if the file has them after training, DM_SOLVER_SNAPSHOT makes one. Blocks.
+ * Errors and cost: as dm_solver_step. */
 enum { DM_SOLVER_GO_ON = 0, DM_SOLVER_STOP = 1, DM_SOLVER_SNAPSHOT = 2 };
 DM_API DM_CHECKED dm_status dm_solver_run(dm_solver *solver, int (*ask)(void *context), void *context);
 /* The weights and the state as files now, named by the file's snapshot_prefix. Blocks. Errors: DM_ERR_IO. */

@@ -55,7 +55,7 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .shuffle = s->shuffle,
                           .skip_damaged = s->skip_damaged,
                           .split = phase == NN_TEST ? NULL : s->split,
-                          .debug = phase == NN_TRAIN && s->debug,
+                          .debug = s->debug && !apart,
                           .lean = phase == NN_TRAIN && s->lean,
                           .types = s->types,
                           .type_count = s->type_count,

@@ -291,6 +291,9 @@ static dm_status one_iteration(dm_solver *s)
     if (s->test_interval && s->iter % s->test_interval == 0 && (s->iter > 0 || s->test_at_start)) {
         status = nn_test_begin(s);
     }
+    if (s->stopped) { /* in the test */
+        return status;
+    }
     s->rate = nn_solver_rate(s);
     if (status == DM_OK && s->program.id) {
         status = nn_step_run(s);
@@ -319,20 +322,23 @@ static dm_status one_iteration(dm_solver *s)
     return status;
 }
 
-static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *context, bool *stopped)
+dm_status nn_solver_hear(dm_solver *s)
+{
+    const int said = s->ask ? s->ask(s->ask_context) : DM_SOLVER_GO_ON;
+    s->stopped = s->stopped || said == DM_SOLVER_STOP;
+    return said == DM_SOLVER_SNAPSHOT ? nn_solver_snapshot(s) : DM_OK;
+}
+
+static dm_status train(dm_solver *s, int64_t end)
 {
     dm_status status = s->iter == s->at ? DM_OK : nn_solver_continue(s);
     s->display_time = nn_solver_now();
     s->display_iter = s->start = s->iter;
     s->net->debug = false; /* one_iteration says */
     status = status != DM_OK || s->program.id ? status : nn_step_record(s);
-    while (status == DM_OK && s->iter < end && !*stopped) {
+    while (status == DM_OK && s->iter < end && !s->stopped) {
         status = one_iteration(s);
-        int said = status == DM_OK && ask ? ask(context) : DM_SOLVER_GO_ON;
-        if (said == DM_SOLVER_SNAPSHOT) {
-            status = nn_solver_snapshot(s);
-        }
-        *stopped = said == DM_SOLVER_STOP;
+        status = status == DM_OK && !s->stopped ? nn_solver_hear(s) : status;
     }
     s->testing.going = s->testing.going && status == DM_OK;
     return status;
@@ -340,7 +346,6 @@ static dm_status train(dm_solver *s, int64_t end, int (*ask)(void *), void *cont
 
 dm_status dm_solver_step(dm_solver *s, int64_t iterations)
 {
-    bool stopped = false;
     if (!s || iterations < 0) {
         return dm_error_set(DM_ERR_ARG, "dm_solver_step: solver must be there, iterations not negative");
     }
@@ -348,7 +353,7 @@ dm_status dm_solver_step(dm_solver *s, int64_t iterations)
     if (status != DM_OK) {
         return status;
     }
-    status = train(s, s->iter + iterations, NULL, NULL, &stopped);
+    status = train(s, s->iter + iterations);
     return nn_net_leave(s->net, status == DM_OK ? nn_test_finish(s) : status);
 }
 
@@ -377,18 +382,17 @@ static dm_status finish(dm_solver *s)
     return status;
 }
 
-static dm_status run(dm_solver *s, int (*ask)(void *context), void *context)
+static dm_status run(dm_solver *s)
 {
-    bool stopped = false;
     nn_solver_log(s, "Solving %s", s->net->name);
     nn_solver_log(s, "Learning Rate Policy: %s", nn_string(s->m, "SolverParameter", "lr_policy"));
-    dm_status status = train(s, s->max_iter, ask, context, &stopped);
+    dm_status status = train(s, s->max_iter);
     if (status == DM_OK && nn_int(s->m, "SolverParameter", "snapshot_after_train") &&
         (!s->snapshot || s->iter % s->snapshot != 0)) {
         status = nn_solver_snapshot(s);
     }
     status = status == DM_OK ? nn_test_finish(s) : status;
-    if (status == DM_OK && stopped) {
+    if (status == DM_OK && s->stopped) {
         nn_solver_log(s, "Optimization stopped early.");
         nn_solver_tell(s, (dm_train_event){.kind = DM_TRAIN_END});
         return DM_OK;
@@ -399,7 +403,15 @@ static dm_status run(dm_solver *s, int (*ask)(void *context), void *context)
 dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
 {
     dm_status status = s ? nn_net_enter(s->net) : dm_error_set(DM_ERR_ARG, "dm_solver_run: solver is NULL");
-    return status == DM_OK ? nn_net_leave(s->net, run(s, ask, context)) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    s->ask = ask;
+    s->ask_context = context;
+    status = nn_net_leave(s->net, run(s));
+    s->ask = NULL;
+    s->stopped = false;
+    return status;
 }
 
 dm_status dm_solver_restore(dm_solver *s, const char *path)

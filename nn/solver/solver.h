@@ -75,6 +75,9 @@ struct dm_solver {
     bool l1, test_at_start, test_loss;
     bool nan_said;  /* that the loss is no number */
     double *losses; /* of the last average_loss iterations */
+    int (*ask)(void *context); /* as of dm_solver_run, while that runs; NULL: nobody is asked */
+    void *ask_context;
+    bool stopped; /* it has asked for the end */
     double display_time;
     int64_t display_iter;
 };
@@ -84,6 +87,8 @@ void nn_solver_log(const dm_solver *solver, const char *format, ...) __attribute
 void nn_solver_tell(const dm_solver *solver, dm_train_event event);
 void nn_solver_tell_of(const dm_solver *solver, int64_t iteration, dm_train_event event);
 double nn_solver_now(void); /* seconds */
+/* Asks the program what it wants now: makes a snapshot, or notes that it wants the end. */
+dm_status nn_solver_hear(dm_solver *solver);
 /* --- settings.c: fields that are no nets. path: the solver's file. */
 dm_status nn_solver_settings(dm_solver *solver, const char *path);
 /* --- nets.c */

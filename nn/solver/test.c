@@ -204,9 +204,16 @@ static dm_status advance(dm_solver *s)
 
 dm_status nn_test_finish(dm_solver *s)
 {
+    const bool heard = s->test_workers == 0; /* a test beside training is finished in any case */
     dm_status status = DM_OK;
-    while (status == DM_OK && s->testing.going) {
-        status = advance(s);
+    while (status == DM_OK && s->testing.going && !(heard && s->stopped)) {
+        const bool batch = s->testing.batch < s->tests[s->testing.net].iterations;
+        status = heard && batch ? nn_solver_hear(s) : DM_OK;
+        status = status == DM_OK && !(heard && s->stopped) ? advance(s) : status;
+    }
+    if (status == DM_OK && s->testing.going) {
+        nn_solver_log(s, "Test interrupted.");
+        s->testing.going = false;
     }
     return status;
 }

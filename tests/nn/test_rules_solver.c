@@ -142,6 +142,79 @@ static void test_shown_loss(void **state)
     CHECK(dm_solver_close(s));
 }
 
+/* What a program asks for is heard between the batches of a test too: a test every second iteration, of three
+ * batches, so question 4 comes behind the first step, question 6 before the first batch of the second test. */
+typedef struct asking {
+    int count, at, answer;
+} asking;
+
+static int answer(void *context)
+{
+    asking *a = context;
+    return ++a->count == a->at ? a->answer : DM_SOLVER_GO_ON;
+}
+
+static void test_heard_in_tests(void **state)
+{
+#define TESTED "max_iter: 4 test_iter: 3 test_interval: 2 snapshot_prefix: 'heard'"
+    static const struct {
+        int at;
+        int64_t end;
+        bool inside;
+        const char *tests;
+    } cases[] = {{1, 0, true, " 0 2 4"},  {3, 0, true, " 0 0 2 4"}, {4, 1, false, " 0 2 4"},
+                 {5, 2, false, " 0 2 4"}, {6, 2, true, " 0 2 4"},   {7, 2, true, " 0 2 2 4"},
+                 {9, 3, false, " 0 2 4"}, {12, 4, true, " 0 2 4"},  {99, 4, false, " 0 2 4"}};
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        told t;
+        asking stop = {0, cases[i].at, DM_SOLVER_STOP}, keep = {0, cases[i].at, DM_SOLVER_SNAPSHOT};
+        dm_solver *s = open_solver(LINE("", ""), TESTED, &t);
+        CHECK(dm_net_write(dm_solver_net(s), "x", (float[]){3}));
+        CHECK(dm_solver_run(s, answer, &stop));
+        assert_int_equal(dm_solver_iteration(s), cases[i].end);
+        if (cases[i].inside != !!strstr(t.lines, "Test interrupted.\n")) {
+            fail_msg("stopped at question %d: %s", cases[i].at, t.lines);
+        }
+        if (cases[i].end < 4) {
+            CHECK(dm_solver_run(s, NULL, NULL)); /* goes on, with the test that is due there */
+        }
+        assert_string_equal(t.tests, cases[i].tests);
+        float b[2][2];
+        for (int p = 0; p < 2; p++) {
+            CHECK(dm_net_param_read(dm_solver_net(s), "i", p, &(int){0}, (int64_t[DM_MAX_DIMS]){0}, &b[0][p]));
+        }
+        CHECK(dm_solver_close(s));
+
+        s = open_solver(LINE("", ""), TESTED, &t); /* a snapshot there changes nothing */
+        CHECK(dm_net_write(dm_solver_net(s), "x", (float[]){3}));
+        CHECK(dm_solver_run(s, answer, &keep));
+        assert_string_equal(t.tests, " 0 2 4");
+        assert_int_equal(!!strstr(t.lines, "Snapshotting"), cases[i].at < 99);
+        for (int p = 0; p < 2; p++) {
+            CHECK(dm_net_param_read(dm_solver_net(s), "i", p, &(int){0}, (int64_t[DM_MAX_DIMS]){0}, &b[1][p]));
+            assert_true(b[0][p] == b[1][p]);
+        }
+        CHECK(dm_solver_close(s));
+    }
+}
+
+/* With debug_info test nets tell each pass, the training net those that are displayed. */
+static void test_told_by_tests(void **state)
+{
+    told t;
+    int passes = 0;
+    (void)state;
+    dm_solver *s = open_solver(LINE("", ""), "max_iter: 1 test_iter: 2 test_interval: 3 debug_info: true", &t);
+    CHECK(dm_solver_run(s, NULL, NULL));
+    for (const char *at = t.lines; (at = strstr(at, "    [Forward] Layer i, param blob 0 data: 2\n")); at++) {
+        passes++;
+    }
+    assert_int_equal(passes, 2);
+    assert_null(strstr(t.lines, "[Backward]"));
+    CHECK(dm_solver_close(s));
+}
+
 /* Weights of files go to layers too that the test net alone has: those of the field `weights`, and those that
  * the program loads into it. */
 static void test_weights_of_tests(void **state)
@@ -174,8 +247,9 @@ static void test_weights_of_tests(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_when_tests_run), cmocka_unit_test(test_clipping),
-                                       cmocka_unit_test(test_shown_loss),
-                                       cmocka_unit_test(test_weights_of_tests)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_when_tests_run), cmocka_unit_test(test_clipping),
+        cmocka_unit_test(test_shown_loss),     cmocka_unit_test(test_weights_of_tests),
+        cmocka_unit_test(test_heard_in_tests), cmocka_unit_test(test_told_by_tests)};
     return cmocka_run_group_tests(tests, begin, end);
 }
