@@ -13,13 +13,15 @@ typedef struct data_command {
     int64_t first, records;
 } data_command;
 
-enum { KEY_GRAY = 256, KEY_LEVELDB, KEY_ROOT, KEY_RESIZE };
+enum { KEY_GRAY = 256, KEY_LEVELDB, KEY_ROOT, KEY_RESIZE, KEY_DAMAGED };
 
 static const struct argp_option convert_options[] = {
     {"from", 'f', "FORM", 0, "idx (default), cifar10, cifar100, images, lmdb, leveldb, hdf5", 0},
     {"root", KEY_ROOT, "FOLDER", 0, "of images: put before each path of the list", 0},
     {"resize", KEY_RESIZE, "HxW", 0, "of images: bring all to this height and width", 0},
     {"gray", KEY_GRAY, NULL, 0, "of images: one channel instead of blue, green, red", 0},
+    {"damaged", KEY_DAMAGED, "WHAT", 0,
+     "of images, lmdb and leveldb, those that cannot be read: refuse (default) or skip", 0},
     {"leveldb", KEY_LEVELDB, NULL, 0, "make a LevelDB instead of an LMDB", 0},
     {0},
 };
@@ -65,6 +67,12 @@ static error_t parse_convert(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LEVELDB:
         o->data.leveldb = 1;
+        return 0;
+    case KEY_DAMAGED:
+        o->data.skip_damaged = strcmp(arg, "skip") == 0;
+        if (!o->data.skip_damaged && strcmp(arg, "refuse") != 0) {
+            tool_refuse(state, key, arg, "is not understood");
+        }
         return 0;
     case KEY_RESIZE:
         if (!parse_size(arg, &o->data)) {
@@ -136,6 +144,14 @@ static int64_t input_bytes(const dm_data_options *o)
     return bytes;
 }
 
+/* A record that is left out. */
+static void tell_skipped(void *context, const char *line)
+{
+    int64_t *count = context;
+    fprintf(stderr, "%s\n", line);
+    (*count)++;
+}
+
 static int data_convert(int argc, char **argv)
 {
     static const struct argp argp = {convert_options,
@@ -153,8 +169,10 @@ static int data_convert(int argc, char **argv)
                                      NULL,
                                      NULL};
     data_command o = {.data = DM_DATA_OPTIONS_INIT};
-    int64_t count = 0;
+    int64_t count = 0, left_out = 0;
     o.data.from = "idx";
+    o.data.log = tell_skipped;
+    o.data.log_context = &left_out;
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;
     }
@@ -167,7 +185,8 @@ static int data_convert(int argc, char **argv)
     tool_watch_end(&watch);
     tool_complain(status);
     if (status == DM_OK) {
-        printf("%s: %lld records\n", o.data.database, (long long)count);
+        printf("%s: %lld records", o.data.database, (long long)count);
+        printf(left_out ? ", %lld damaged ones left out\n" : "\n", (long long)left_out);
     }
     return status == DM_OK ? 0 : TOOL_FAILED;
 }

@@ -439,8 +439,16 @@ typedef struct dm_data_options {
     const char *root;     /* put before each path of a list; NULL: nothing */
     int64_t height, width; /* that images are brought to; 0: as they are */
     int gray, leveldb;     /* gray images; a LevelDB instead of an LMDB */
+    /* Images, and records of databases, that are damaged or cannot be read are left out, and log has a line for
+     * each, with its place; else the first one is an error. */
+    int skip_damaged;
+    dm_log_function log;
+    void *log_context;
 } dm_data_options;
-#define DM_DATA_OPTIONS_INIT {sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0}
+#define DM_DATA_OPTIONS_INIT                                                                                   \
+    {                                                                                                          \
+        sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL                          \
+    }
 /* *count = how many records of images and labels went to a new database. Of a folder the list of images goes to
  * DATABASE.list. HDF5 files have the arrays `data` (N x C x H x W, or fewer dims) and `label` (N), as HDF5Data
  * reads them: f32 in those that are made; of those that are read, records are bytes if all elements are whole

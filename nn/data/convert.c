@@ -151,9 +151,19 @@ static void list_path(const char *database, char *path, size_t room)
     snprintf(path, room, "%s.list", database);
 }
 
-/* A list of a folder's images beside the database: it says which label each class has. */
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+/* A list of a folder's images beside the database: it says which label each class has. That of a database that
+ * is there already stays as it is. */
 static dm_status make_list(const dm_data_options *o, char *path, size_t room)
 {
+    if (is_there(o->database)) {
+        return dm_error_set(DM_ERR_IO, "%s: is there already", o->database);
+    }
     list_path(o->database, path, room);
     FILE *f = fopen(path, "we");
     dm_status status =
@@ -164,7 +174,21 @@ static dm_status make_list(const dm_data_options *o, char *path, size_t room)
     return status;
 }
 
-static dm_status put_all(nn_source *source, nn_sink *sink, int64_t *count)
+/* Of a record that could not be read: is it left out? */
+static bool skipped(const dm_data_options *o, dm_status status)
+{
+    char line[2048];
+    if (!o->skip_damaged || (status != DM_ERR_FORMAT && status != DM_ERR_SHAPE && status != DM_ERR_IO)) {
+        return false;
+    }
+    if (o->log) {
+        snprintf(line, sizeof line, "skipped: %s", dm_error_message());
+        o->log(o->log_context, line);
+    }
+    return true;
+}
+
+static dm_status put_all(const dm_data_options *o, nn_source *source, nn_sink *sink, int64_t *count)
 {
     dm_status status = DM_OK;
     for (int64_t i = 0; status == DM_OK && i < source->count; i++) {
@@ -173,6 +197,8 @@ static dm_status put_all(nn_source *source, nn_sink *sink, int64_t *count)
         if (status == DM_OK) {
             nn_put put = {r.channels, r.height, r.width, r.label, r.bytes, r.reals};
             status = nn_put_record(sink, (*count)++, &put);
+        } else if (skipped(o, status)) {
+            status = DM_OK;
         }
         nn_record_drop(&r);
     }
@@ -193,7 +219,7 @@ dm_status nn_convert_images(const dm_data_options *o, nn_sink *sink, int64_t *co
         list = made;
     }
     status = status == DM_OK ? nn_list_open(list, &setup, &source) : status;
-    status = status == DM_OK ? put_all(source, sink, count) : status;
+    status = status == DM_OK ? put_all(o, source, sink, count) : status;
     nn_source_close(source);
     return status;
 }
@@ -204,7 +230,7 @@ dm_status nn_convert_database(const dm_data_options *o, nn_sink *sink, int64_t *
     nn_source *source = NULL;
     nn_backend from = strcmp(o->from, "lmdb") == 0 ? NN_LMDB : NN_LEVELDB;
     dm_status status = nn_source_open(o->inputs[0], from, &source);
-    status = status == DM_OK ? put_all(source, sink, count) : status;
+    status = status == DM_OK ? put_all(o, source, sink, count) : status;
     nn_source_close(source);
     return status;
 }
@@ -291,12 +317,6 @@ static dm_status close_late(nn_sink *sink, dm_status status)
                                : status;
     }
     return nn_sink_close(s->real, status);
-}
-
-static bool is_there(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0;
 }
 
 /* A file, or the files of a folder and then that. */

@@ -213,8 +213,24 @@ def check_folder(images):
         if have("a kind of database", "data", "convert", "--from=lmdb", *more, "classes_lmdb", f"probe_{len(more)}_{database}"):
             run("data", "convert", "--from=images", "--resize=5x6", *more, "classes", database, fails="zz.jpg: is")
             assert not list(pathlib.Path().glob("left*")), list(pathlib.Path().glob("left*"))
-    run("data", "convert", "--from=images", "--resize=5x6", "classes", "classes_lmdb", fails="there already|zz.jpg")
+    run("data", "convert", "--from=images", "--resize=5x6", "classes", "classes_lmdb", fails="classes_lmdb: is there already")
     assert run("data", "show", "classes_lmdb") and pathlib.Path("classes_lmdb.list").exists()
+    # or what cannot be read is left out, and told
+    with open("classes_lmdb.list") as f:
+        lines = [f"classes{line}" for line in f]
+    pathlib.Path("some.list").write_text("".join(lines[:2] + ["classes/class2/zz.jpg 2\n", "classes/none.png 0\n"] + lines[2:]))
+    for path in ("some_lmdb", "again_lmdb", "rest_lmdb"):
+        shutil.rmtree(path, ignore_errors=True)
+    r = subprocess.run([TOOL, "data", "convert", "--from=images", "--resize=5x6", "--damaged", "skip", "some.list", "some_lmdb"], capture_output=True, text=True)
+    assert r.returncode == 0 and r.stdout == f"some_lmdb: {len(lines)} records, 2 damaged ones left out\n", (r.stdout, r.stderr)
+    said = r.stderr.splitlines()
+    assert len(said) == 2 and said[0].startswith("skipped: some.list:3: classes/class2/zz.jpg: is") and said[1].startswith("skipped: some.list:4: "), said
+    assert run("data", "convert", "--from=lmdb", "--damaged", "skip", "some_lmdb", "again_lmdb") == f"again_lmdb: {len(lines)} records\n"
+    both = [extract(DATA.format(db=db, backend="LMDB", n=8, own="", transform="")) for db in ("classes_lmdb", "again_lmdb")]
+    assert (both[0][0] == both[1][0]).all() and (both[0][1] == both[1][1]).all()
+    pathlib.Path("none.list").write_text("classes/none.png 0\n")
+    run("data", "convert", "--from=images", "--damaged", "skip", "none.list", "rest_lmdb", fails="there are no records")
+    run("data", "convert", "--from=images", "--resize=5x6", "--damaged", "refuse", "some.list", "rest_lmdb", fails="some.list:3: classes/class2/zz.jpg: is")
     print("a folder of classes becomes a database")
 
 
