@@ -146,6 +146,15 @@ static bool by_library(const dmi_kernel_call *call, int which, void *const *at)
            dmi_cudnn_conv(call->queue, which, d, at, (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
 }
 
+/* The gradient by the weights by a kernel of the library's own, where it is faster. */
+static bool by_own(const dmi_kernel_call *call, void *const *at)
+{
+    const dmi_convolution *d = call->desc;
+    return dmi_cudnn_is_built() && dmi_cudnn_takes(d) &&
+           dmi_cuda_conv_weights(call->queue, d, at[0], at[1], at[2],
+                                 (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
+}
+
 dm_status dmi_conv_cuda(const dmi_kernel_call *call)
 {
     const dmi_convolution *d = call->desc;
@@ -194,10 +203,11 @@ dm_status dmi_conv_weights_cuda(const dmi_kernel_call *call)
     int64_t places = d->dnn.samples * d->out[0] * d->out[1];
     void *at[DMI_DNN_REFS];
     dmi_cuda_align_in(call, 3, at);
-    bool library = places > 0 && by_library(call, DMI_CUDNN_WEIGHTS, at);
+    bool own = places > 0 && by_own(call, at),
+         library = places > 0 && !own && by_library(call, DMI_CUDNN_WEIGHTS, at);
     if (places == 0) {
         clear(call, 2, at[2]);
-    } else if (!library) {
+    } else if (!own && !library) {
         each_range(call, at, weights);
     }
     if (at[3] && !(library && dmi_cudnn_packs(d))) {

@@ -169,6 +169,12 @@ void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_R
 /* What was made there goes to where it belongs. */
 void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS]);
 
+/* --- weights_cuda.c, weights.cu */
+/* The gradient by the weights of aligned references, on Hopper GPUs, of 16 bits and without strides; false: not
+ * those, or cuDNN is as fast, and nothing was done. workspace: dmi_cudnn_workspace. */
+bool dmi_cuda_conv_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
+                           void *workspace);
+
 /* --- cudnn_cuda.c */
 enum {
     DMI_CUDNN_FORWARD,

@@ -121,10 +121,8 @@ static encode_function *encode_entry(void)
     return (encode_function *)f;
 }
 
-/* A row-major matrix, moved in boxes of box_rows rows and FUSED_ROW bytes; beyond its ends zeros are read and
- * nothing is written. */
-static void make_map(dmi_queue *q, CUtensorMap *map, dm_dtype dtype, const void *at, int64_t rows, int64_t cols,
-                     int64_t ld, int box_rows)
+void dmi_cuda_make_map(dmi_queue *q, CUtensorMap *map, dm_dtype dtype, const void *at, int64_t rows,
+                       int64_t cols, int64_t ld, int box_rows)
 {
     encode_function *encode = encode_entry();
     int64_t bytes = dmi_dtype_bytes(dtype);
@@ -139,7 +137,7 @@ static void make_map(dmi_queue *q, CUtensorMap *map, dm_dtype dtype, const void 
                                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (code != CUDA_SUCCESS) {
-        dmi_cuda_failed(q, "cuTensorMapEncodeTiled", (int)code, "the fused product's map of a matrix");
+        dmi_cuda_failed(q, "cuTensorMapEncodeTiled", (int)code, "a map of a matrix");
     }
 }
 
@@ -150,17 +148,20 @@ static void make_maps(dmi_queue *q, dmi_fused_job *job, const dmi_fused *d, cons
      * Along columns one box has the step's rows, and a tile takes several boxes. */
     int a_rows = d->trans_a ? FUSED_K : FUSED_M, b_rows = d->trans_b ? FUSED_N / FUSED_PAIR : FUSED_K;
     int64_t own_k = d->own_k1 - d->own_k0, own_n = d->own_n1 - d->own_n0;
-    make_map(q, &job->a, d->dtype, a, d->trans_a ? d->k : d->m, d->trans_a ? d->m : d->k, d->lda, a_rows);
-    make_map(q, &job->b, d->dtype, b, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n, d->ldb, b_rows);
+    dmi_cuda_make_map(q, &job->a, d->dtype, a, d->trans_a ? d->k : d->m, d->trans_a ? d->m : d->k, d->lda,
+                      a_rows);
+    dmi_cuda_make_map(q, &job->b, d->dtype, b, d->trans_b ? d->n : d->k, d->trans_b ? d->k : d->n, d->ldb,
+                      b_rows);
     if (has_own(d)) {
-        make_map(q, &job->own_b, d->dtype, own[1], d->trans_b ? own_n : own_k, d->trans_b ? own_k : own_n,
-                 d->ld_own[1], b_rows);
+        dmi_cuda_make_map(q, &job->own_b, d->dtype, own[1], d->trans_b ? own_n : own_k,
+                          d->trans_b ? own_k : own_n, d->ld_own[1], b_rows);
     }
     if (job->has_own_a) {
-        make_map(q, &job->own_a, d->dtype, own[0], d->trans_a ? own_k : d->m, d->trans_a ? d->m : own_k,
-                 d->ld_own[0], a_rows);
+        dmi_cuda_make_map(q, &job->own_a, d->dtype, own[0], d->trans_a ? own_k : d->m,
+                          d->trans_a ? d->m : own_k, d->ld_own[0], a_rows);
     }
-    make_map(q, &job->c, job->c_f32 ? DM_F32 : d->dtype, job->c_at, d->m, d->n, d->ldc, FUSED_STORE_ROWS);
+    dmi_cuda_make_map(q, &job->c, job->c_f32 ? DM_F32 : d->dtype, job->c_at, d->m, d->n, d->ldc,
+                      FUSED_STORE_ROWS);
 }
 
 /* --- calls --------------------------------------------------------------------------------------- */

@@ -57,6 +57,10 @@ typedef struct dmi_fused_job {
     int64_t ldc;
 } dmi_fused_job;
 
+/* A row-major matrix, moved in boxes of box_rows rows and FUSED_ROW bytes; beyond its ends zeros are read and
+ * nothing is written. */
+void dmi_cuda_make_map(dmi_queue *q, CUtensorMap *map, dm_dtype dtype, const void *at, int64_t rows,
+                       int64_t cols, int64_t ld, int box_rows);
 /* The kernel for (16-bit floats of the kind, transposed or not); blocks: a multiple of FUSED_PAIR. */
 void dmi_cuda_fused_enqueue(dmi_queue *q, const dmi_fused_job *job, dm_dtype dtype, int trans_a, int trans_b,
                             int blocks);
