@@ -75,7 +75,7 @@ endif()
 list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90$" "90a-real;90-virtual")
 list(TRANSFORM DMATH_CUDA_CODE REPLACE "^90-real$" "90a-real")
 if(DMATH_CUDA_CODE MATCHES "90a")
-  set_source_files_properties(src/kernels/gemm/fused.cu src/kernels/dnn/weights.cu PROPERTIES COMPILE_DEFINITIONS DMATH_CUDA_SM90A)
+  set_source_files_properties(src/kernels/gemm/fused.cu src/kernels/dnn/forward.cu src/kernels/dnn/weights.cu PROPERTIES COMPILE_DEFINITIONS DMATH_CUDA_SM90A)
 endif()
 # Ranges for profilers; headers alone, which older or stripped toolkits lack.
 find_path(DMATH_NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)

@@ -146,13 +146,17 @@ static bool by_library(const dmi_kernel_call *call, int which, void *const *at)
            dmi_cudnn_conv(call->queue, which, d, at, (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
 }
 
-/* The gradient by the weights by a kernel of the library's own, where it is faster. */
+/* The gradient by the weights by a kernel of the library's own, if it is faster. */
 static bool by_own(const dmi_kernel_call *call, void *const *at)
 {
     const dmi_convolution *d = call->desc;
-    return dmi_cudnn_is_built() && dmi_cudnn_takes(d) &&
-           dmi_cuda_conv_weights(call->queue, d, at[0], at[1], at[2],
-                                 (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
+    bool own = dmi_cudnn_is_built() && dmi_cudnn_takes(d) &&
+               dmi_cuda_weights_takes(call->queue, d, dmi_cudnn_workspace(d));
+    if (own) {
+        dmi_cuda_run_weights(call->queue, d, at[0], at[1], at[2],
+                             (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
+    }
+    return own;
 }
 
 dm_status dmi_conv_cuda(const dmi_kernel_call *call)

@@ -120,8 +120,19 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     return k;
 }
 
+/* By the plan, or forward by the library's own kernel (k NULL). */
+static cudnnStatus_t run_one(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *one,
+                             void *const operand[DMI_CUDNN_OPERANDS], char *workspace)
+{
+    if (k) {
+        return dmi_cudnn_plan_run(&k->plan, handle, operand, workspace);
+    }
+    dmi_cuda_run_forward(q, one, operand[0], operand[2], operand[3], operand[1]);
+    return CUDNN_STATUS_SUCCESS;
+}
+
 /* Group by group, on its channels where they are. one: the convolution of a group. */
-static cudnnStatus_t run_in_place(const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+static cudnnStatus_t run_in_place(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
                                   const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
                                   char *workspace)
 {
@@ -132,7 +143,7 @@ static cudnnStatus_t run_in_place(const kept *k, cudnnHandle_t handle, const dmi
                                           (char *)operand[1] + g * one->out[2] * elem,
                                           (char *)operand[2] + g * one->out[2] * one->columns[1] * elem,
                                           operand[3] ? (float *)operand[3] + g * one->out[2] : NULL};
-        s = dmi_cudnn_plan_run(&k->plan, handle, part, workspace);
+        s = run_one(q, k, handle, one, part, workspace);
     }
     return s;
 }
@@ -176,7 +187,8 @@ static cudnnStatus_t run_turned(dmi_queue *q, const kept *k, cudnnHandle_t handl
                                .places = d->kernel[0] * d->kernel[1]};
     void *const forward[DMI_CUDNN_OPERANDS] = {operand[1], operand[0], workspace, NULL};
     dmi_cuda_launch_turned(q, &t, operand[2], workspace);
-    return run_in_place(k, handle, d, one, forward, workspace + dmi_cudnn_part(d, d->out[2] * d->columns[1]));
+    return run_in_place(q, k, handle, d, one, forward,
+                        workspace + dmi_cudnn_part(d, d->out[2] * d->columns[1]));
 }
 
 /* Group by group, each an image of its own in the workspace. sums: of dy by channel, made on the way, or NULL.
@@ -232,9 +244,9 @@ static dmi_cuda_depth depth_of(const dmi_convolution *d, const dmi_convolution *
 }
 
 /* Forward or by the weights, on blocks of pixels. */
-static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
-                                const dmi_convolution *folded, void *const operand[DMI_CUDNN_OPERANDS],
-                                char *workspace)
+static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, int which, cudnnHandle_t handle,
+                                const dmi_convolution *d, const dmi_convolution *folded,
+                                void *const operand[DMI_CUDNN_OPERANDS], char *workspace)
 {
     dmi_cuda_depth image = depth_of(d, folded, false), weights = depth_of(d, folded, true);
     char *x = workspace,
@@ -243,15 +255,15 @@ static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, cudnnHandle_t handl
     char *room = bias + dmi_cudnn_bias_bytes(folded);
     void *part[DMI_CUDNN_OPERANDS] = {x, operand[1], w, operand[3]};
     dmi_cuda_launch_depth(q, &image, operand[0], x);
-    if (k->which != DMI_CUDNN_WEIGHTS) {
+    if (which != DMI_CUDNN_WEIGHTS) {
         dmi_cuda_launch_depth(q, &weights, operand[2], w);
     }
     if (operand[3] && weights.turns > 1) {
         dmi_cuda_launch_turns(q, d->out[2], weights.turns, operand[3], (float *)bias);
         part[3] = bias;
     }
-    cudnnStatus_t s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
-    if (k->which == DMI_CUDNN_WEIGHTS) {
+    cudnnStatus_t s = run_one(q, k, handle, folded, part, room);
+    if (which == DMI_CUDNN_WEIGHTS) {
         dmi_cuda_launch_depth_back(q, &weights, d->dnn.dtype, w, operand[2]);
     }
     return s;
@@ -284,10 +296,11 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     pthread_mutex_lock(&lock);
     cache *c = join(q, dnn);
     bool by_turned = which == DMI_CUDNN_DATA && turns(d);
-    kept *k = !c          ? NULL
+    bool own = forward && dmi_cuda_forward_takes(q, &one);
+    kept *k = !c || own   ? NULL
               : by_turned ? kept_get(c, DMI_CUDNN_FUSED, &turned, dnn->handle, dmi_cudnn_room(d))
                           : kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
-    bool in_place = packs && forward && k && k->plan.plan;
+    bool in_place = packs && forward && (own || (k && k->plan.plan));
     if (by_turned && k && !k->plan.plan) {
         by_turned = false;
         k = kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
@@ -297,20 +310,20 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
         one.dnn.pitch[DMI_CUDNN_Y] = one.out[2];
         k = kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
     }
-    bool serves = k && k->plan.plan;
+    bool serves = own || (k && k->plan.plan);
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
     if (serves) {
         void *sums = which == DMI_CUDNN_WEIGHTS ? at[3] : NULL;
         s = by_turned  ? run_turned(q, k, dnn->handle, d, &turned, operand, workspace)
-            : in_place ? run_in_place(k, dnn->handle, d, &one, operand, workspace)
+            : in_place ? run_in_place(q, k, dnn->handle, d, &one, operand, workspace)
             : packs    ? run_groups(q, k, dnn->handle, d, &one, operand, sums, workspace)
-            : folds    ? run_folded(q, k, dnn->handle, d, &one, operand, workspace)
-                       : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
+            : folds    ? run_folded(q, k, which, dnn->handle, d, &one, operand, workspace)
+                       : run_one(q, k, dnn->handle, &one, operand, workspace);
     }
     pthread_mutex_unlock(&lock);
     if (s != CUDNN_STATUS_SUCCESS) {
         dmi_cuda_failed(q, "cuDNN", -1 - (int)s, cudnnGetErrorString(s));
-    } else if (!k) {
+    } else if (!k && !own) {
         dmi_cuda_failed(q, "cuDNN", -1, "no memory for a convolution");
     }
     return serves || !k;

@@ -169,11 +169,17 @@ void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_R
 /* What was made there goes to where it belongs. */
 void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS]);
 
-/* --- weights_cuda.c, weights.cu */
-/* The gradient by the weights of aligned references, on Hopper GPUs, of 16 bits and without strides; false: not
- * those, or cuDNN is as fast, and nothing was done. workspace: dmi_cudnn_workspace. */
-bool dmi_cuda_conv_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
-                           void *workspace);
+/* --- forward_cuda.c, weights_cuda.c: convolutions by kernels of the library's own, on Hopper GPUs */
+/* Forward, of one group: where cuDNN would fill up channels. */
+bool dmi_cuda_forward_takes(const dmi_queue *q, const dmi_convolution *d);
+/* d has pitches (dnn.pitch, DMI_CUDNN_X and Y). bias: may be NULL, and then there is no ReLU. */
+void dmi_cuda_run_forward(dmi_queue *q, const dmi_convolution *d, const void *x, const void *w,
+                          const void *bias, void *y);
+/* The gradient by the weights, of 16 bits and without strides: where it is faster than cuDNN's, and `room`
+ * bytes of workspace are enough. */
+bool dmi_cuda_weights_takes(const dmi_queue *q, const dmi_convolution *d, int64_t room);
+void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
+                          void *workspace);
 
 /* --- cudnn_cuda.c */
 enum {

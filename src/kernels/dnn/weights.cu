@@ -2,9 +2,9 @@
  * turned, and the windows of x, which the copy engine finds where they are, also of groups that lie beside one
  * another. A thread block has a tile of outputs by places and channels of the window, and a range of the pixels
  * of y. It stays in registers; another kernel adds the ranges up. */
+#include "kernels/dnn/hopper.cuh"
+#include "kernels/dnn/hopper_cuda.h"
 #include "kernels/dnn/stored.cuh"
-#include "kernels/dnn/weights_cuda.h"
-#include "kernels/gemm/fused_ptx.cuh"
 
 #include <type_traits>
 
@@ -32,9 +32,6 @@ template <int M, int N, int WIDTH> struct shape {
 };
 
 /* --- products ----------------------------------------------------------------------------------------- */
-#define SUMS_4(d, i) "+f"((d)[i]), "+f"((d)[i + 1]), "+f"((d)[i + 2]), "+f"((d)[i + 3])
-#define SUMS_8(d, i) SUMS_4(d, i), SUMS_4(d, i + 4)
-#define SUMS_24(d, i) SUMS_8(d, i), SUMS_8(d, i + 8), SUMS_8(d, i + 16)
 #define PRODUCT_48(type)                                                                                       \
     asm volatile("{\n"                                                                                         \
                  ".reg .pred add;\n"                                                                           \
@@ -84,23 +81,6 @@ template <bool f16>
 static __device__ __forceinline__ void multiply(float (&d)[128], uint64_t a, uint64_t b, uint32_t add)
 {
     product<f16, 1, 1>(d, a, b, add);
-}
-
-/* STEP pixels from place (n, h, w) of y on, in row-major order, of DEEP channels from c on, `right` and `down`
- * of them in x. */
-static __device__ __forceinline__ void load_window(const CUtensorMap *map, int32_t c, int32_t w, int32_t h,
-                                                   int32_t n, uint16_t right, uint16_t down, uint32_t to,
-                                                   uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
-                 "[%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(to),
-                 "l"(map), "r"(c), "r"(w), "r"(h), "r"(n), "r"(barrier), "h"(right), "h"(down)
-                 : "memory");
-}
-
-static __device__ __forceinline__ void barrier_arrive(uint32_t barrier)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 /* --- the kernel --------------------------------------------------------------------------------------- */
@@ -292,7 +272,7 @@ static __global__ void __launch_bounds__(DMI_CUDA_THREADS) add_ranges(const sums
 }
 
 /* --- launchers ---------------------------------------------------------------------------------------- */
-bool dmi_cuda_weights_built(void)
+bool dmi_cuda_hopper_built(void)
 {
 #ifdef DMATH_CUDA_SM90A
     return true;

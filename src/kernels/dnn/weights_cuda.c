@@ -1,6 +1,6 @@
 /* Gradients of convolutions by the weights on Hopper GPUs: which of them, in which form and in how many parts.
  */
-#include "kernels/dnn/weights_cuda.h"
+#include "kernels/dnn/hopper_cuda.h"
 #include "kernels/gemm/fused_job.h"
 
 #include <cuda_runtime_api.h>
@@ -88,9 +88,8 @@ typedef CUresult encode_function(CUtensorMap *map, CUtensorMapDataType type, cuu
                                  CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                  CUtensorMapFloatOOBfill fill);
 
-/* Images of NHWC, moved in boxes of pixels that windows have at one place, one after the other. */
-static void make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convolution *d, const void *at,
-                           int64_t channels)
+void dmi_cuda_make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convolution *d, const void *at,
+                             int64_t channels, int64_t pitch, int pixels)
 {
     static _Atomic(void *) entry; /* the driver's function: the same for all */
     void *f = atomic_load_explicit(&entry, memory_order_relaxed);
@@ -101,7 +100,7 @@ static void make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convolution
         found == cudaDriverEntryPointSuccess) {
         atomic_store_explicit(&entry, f, memory_order_relaxed);
     }
-    const cuuint64_t pixel = (cuuint64_t)d->in[2] * 2, row = pixel * (cuuint64_t)d->in[1];
+    const cuuint64_t pixel = (cuuint64_t)pitch * 2, row = pixel * (cuuint64_t)d->in[1];
     const cuuint64_t extent[4] = {(cuuint64_t)channels, (cuuint64_t)d->in[1], (cuuint64_t)d->in[0],
                                   (cuuint64_t)d->dnn.samples},
                      stride[3] = {pixel, row, row * (cuuint64_t)d->in[0]};
@@ -117,7 +116,7 @@ static void make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convolution
             : ((encode_function *)f)(
                   map,
                   d->dnn.dtype == DM_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-                  4, (void *)(uintptr_t)at, extent, stride, lower, upper, DMI_WEIGHTS_BOX, DMI_WEIGHTS_STEP,
+                  4, (void *)(uintptr_t)at, extent, stride, lower, upper, DMI_WEIGHTS_BOX, (cuuint32_t)pixels,
                   step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (code != CUDA_SUCCESS) {
@@ -125,10 +124,10 @@ static void make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convolution
     }
 }
 
-bool dmi_cuda_weights_serves(const dmi_queue *q, const dmi_convolution *d)
+bool dmi_cuda_hopper_serves(const dmi_queue *q, const dmi_convolution *d)
 {
     int major = 0, minor = 0;
-    return fits(d) && dmi_cuda_weights_built() &&
+    return fits(d) && dmi_cuda_hopper_built() &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device) == cudaSuccess &&
            cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, q->device) == cudaSuccess &&
            major == 9 && minor == 0;
@@ -139,29 +138,33 @@ int64_t dmi_weights_bytes(const dmi_weights_job *job)
     return job->tiles * job->ranges * dmi_weights_part(&dmi_weights_forms[job->form]) * (int64_t)sizeof(float);
 }
 
-void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
-                          const void *dy)
+void dmi_cuda_run_weights_job(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
+                              const void *dy)
 {
     for (int64_t g = 0; g < d->group; g++) {
         dmi_cuda_make_map(q, &job->dy[g], d->dnn.dtype, (const char *)dy + g * job->outputs * 2,
                           d->dnn.samples * d->out[0] * d->out[1], job->outputs, d->out[2], DMI_WEIGHTS_STEP);
-        make_image_map(q, &job->x[g], d, (const char *)x + g * job->channels * 2, job->channels);
+        dmi_cuda_make_image_map(q, &job->x[g], d, (const char *)x + g * job->channels * 2, job->channels,
+                                d->in[2], DMI_WEIGHTS_STEP);
     }
     if (q->error == 0) {
         dmi_cuda_launch_weights(q, job, d->dnn.dtype);
     }
 }
 
-bool dmi_cuda_conv_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
-                           void *workspace)
+bool dmi_cuda_weights_takes(const dmi_queue *q, const dmi_convolution *d, int64_t room)
 {
     dmi_weights_job job;
-    if (!dmi_cuda_weights_serves(q, d) || !choose(d, &job) ||
-        dmi_weights_bytes(&job) > dmi_cudnn_workspace(d)) {
-        return false;
+    return dmi_cuda_hopper_serves(q, d) && choose(d, &job) && dmi_weights_bytes(&job) <= room;
+}
+
+void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
+                          void *workspace)
+{
+    dmi_weights_job job;
+    if (choose(d, &job)) {
+        job.parts = workspace;
+        job.w = w;
+        dmi_cuda_run_weights_job(q, d, &job, x, dy);
     }
-    job.parts = workspace;
-    job.w = w;
-    dmi_cuda_run_weights(q, d, &job, x, dy);
-    return true;
 }

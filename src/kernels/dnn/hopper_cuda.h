@@ -1,7 +1,7 @@
 /* Between the host code of the gradients by the weights on Hopper GPUs (weights_cuda.c) and its kernels
  * (weights.cu). */
-#ifndef DMI_DNN_WEIGHTS_CUDA_H
-#define DMI_DNN_WEIGHTS_CUDA_H
+#ifndef DMI_DNN_HOPPER_CUDA_H
+#define DMI_DNN_HOPPER_CUDA_H
 
 #include "kernels/dnn/dnn_cuda.h"
 #include <cuda.h>
@@ -10,7 +10,17 @@
 extern "C" {
 #endif
 
-/* STEP: pixels of y that a stage has, of BOX channels. */
+/* Is the convolution one of 16 bits, without strides, that boxes can be loaded for, on a Hopper GPU? Not 1 x 1.
+ */
+bool dmi_cuda_hopper_serves(const dmi_queue *q, const dmi_convolution *d);
+/* Whether the kernels were built for Hopper. */
+bool dmi_cuda_hopper_built(void);
+/* Images of so many channels, pixels `pitch` elements apart, moved in boxes of pixels that windows have at one
+ * place, one after the other, and of DMI_WEIGHTS_BOX channels; beyond the ends zeros are read. */
+void dmi_cuda_make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convolution *d, const void *at,
+                             int64_t channels, int64_t pitch, int pixels);
+
+/* --- weights.cu: STEP: pixels of y that a stage has, of BOX channels. */
 enum { DMI_WEIGHTS_STEP = 64, DMI_WEIGHTS_BOX = 64, DMI_WEIGHTS_GROUPS = 8, DMI_WEIGHTS_RANGES = 32 };
 
 /* A thread block's tile: 64 outputs for each of `high` warpgroups, by `wide` units. A unit is `width` channels
@@ -37,20 +47,30 @@ typedef struct dmi_weights_job {
     int32_t columns, out[2], pad[2], dilation[2]; /* columns: of a window */
 } dmi_weights_job;
 
-/* Is it one of 16 bits, without strides, that boxes can be loaded for, on a Hopper GPU? Not 1 x 1. */
-bool dmi_cuda_weights_serves(const dmi_queue *q, const dmi_convolution *d);
 /* All but maps and pointers, with the number of ranges that takes least time; returns that, 0: the form is not
  * for so many channels. */
 int64_t dmi_weights_plan(const dmi_convolution *d, int form, dmi_weights_job *job);
 /* Of parts. */
 int64_t dmi_weights_bytes(const dmi_weights_job *job);
 /* Of a job that has parts and w. */
-void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
-                          const void *dy);
+void dmi_cuda_run_weights_job(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
+                              const void *dy);
 /* parts, then w. */
 void dmi_cuda_launch_weights(dmi_queue *q, const dmi_weights_job *job, dm_dtype dtype);
-/* Whether the kernels were built for Hopper. */
-bool dmi_cuda_weights_built(void);
+
+/* --- forward.cu: of one group. A thread block makes a tile of PIXELS places of y by `wide` outputs, in steps
+ * of `width` channels of x at one place of the window. */
+enum { DMI_FORWARD_PIXELS = 256, DMI_FORWARD_ROWS = 16 }; /* ROWS: of y that are stored at once */
+typedef struct dmi_forward_job {
+    CUtensorMap x, w, y;
+    const float *bias; /* NULL: none */
+    bool relu;
+    int wide, width;                        /* 96 or 128; 48 or 64 */
+    int32_t blocks, tiles, across, outputs; /* blocks: of threads; across: tiles beside one another */
+    int32_t steps, chunks;                  /* chunks: of the channels, at a place of the window */
+    int32_t channels, columns, out[2], pad[2], dilation[2];
+} dmi_forward_job;
+void dmi_cuda_launch_forward(dmi_queue *q, const dmi_forward_job *job, dm_dtype dtype);
 
 #ifdef __cplusplus
 }
