@@ -265,7 +265,8 @@ dm_status dmi_cu_set_words(dmi_stream s, const dmi_cu_word *word, int count)
 {
     for (int i = 0; i < count; i++) {
         dmi_emu_place place = dmi_emu_find(word[i].word);
-        if (place.kind != DMI_EMU_DEVICE || place.bytes < (int64_t)sizeof *word[i].word ||
+        if ((place.kind != DMI_EMU_DEVICE && place.kind != DMI_EMU_OPENED) ||
+            place.bytes < (int64_t)sizeof *word[i].word ||
             (uintptr_t)word[i].word % sizeof *word[i].word != 0) {
             return dmi_fail(DM_ERR_INTERNAL, "%p is no word of an emulated GPU", (void *)word[i].word);
         }
