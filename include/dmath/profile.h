@@ -1,14 +1,15 @@
-/* dmath: the profile: what each operation took.  BSD-3-Clause, see LICENSE. Included by dmath.h.
+/* dmath: the profile: what each operation took; and times of the program's own.  BSD-3-Clause, see LICENSE.
+ * Included by dmath.h.
  *
  * With the option profile (DMATH_PROFILE=1, or a file's name; dm_config.options) a session counts, for each
  * operation of the table that `dmath info` lists, calls, times, bytes and floating-point operations.
- * dm_finalize prints the table to stderr, or writes it to the file; the calls below give it at any time. Calls
- * inside programs count with each run of the program, under their own operations; the runs are the operation
- * `program`. What a call is made of counts one by one: a solve with a triangle, for instance, is some trsm and
- * some gemm. Cost: with the option some 0.2 us a step; on GPUs events around each step, and no CUDA graphs; and
- * at the start of the session each worker measures what its device reaches in a copy of 16 MiB and in products,
- * all of them at once, for some 50 ms, on one GPU up to a second (several GPUs measure it anyway). Without the
- * option nothing. */
+ * dm_finalize prints the table to stderr, or writes it to the file; dm_profile and dm_profile_rows give it at
+ * any time. Calls inside programs count with each run of the program, under their own operations; the runs are
+ * the operation `program`. What a call is made of counts one by one: a solve with a triangle, for instance, is
+ * some trsm and some gemm. Cost: with the option some 0.2 us a step; on GPUs events around each step, and no
+ * CUDA graphs; and at the start of the session each worker measures what its device reaches in a copy of 16 MiB
+ * and in products, all of them at once, for some 50 ms, on one GPU up to a second (several GPUs measure it
+ * anyway). Without the option nothing. */
 #ifndef DMATH_PROFILE_H
 #define DMATH_PROFILE_H
 
@@ -50,6 +51,16 @@ DM_API DM_CHECKED dm_status dm_profile_rows(dm_session *session, int room, dm_pr
 /* Counts anew from here, for instance when a program has warmed up. Blocks (as dm_sync). Errors: DM_ERR_STATE (the
  * option profile is not set), those of dm_sync. */
 DM_API DM_CHECKED dm_status dm_profile_reset(dm_session *session);
+
+/* x = the time in ns at which the worker that holds the element comes to this call. On CPUs that is the host's
+ * monotonic clock, on GPUs the device's. What was called before has been computed then, and what is called
+ * later has not begun; so the difference of two such times is what this worker took for the calls between them,
+ * with its waits for others. The program waits for nothing, and the call may be part of a dm_program. Large
+ * sums that go on beside computing, and transfers, count where the worker waits for them. x: i64 of any shape,
+ * without replicas. Compare times of one worker alone: the clocks of two are not set alike. Does not block.
+ * Errors: DM_ERR_DTYPE (x is not i64), DM_ERR_LAYOUT (x has replicas). Cost: a kernel that writes x; on a GPU
+ * independent calls before and after it do not overlap (option lanes). */
+DM_API DM_CHECKED dm_status dm_clock(dm_session *session, dm_array x);
 
 #ifdef __cplusplus
 }

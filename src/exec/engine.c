@@ -441,12 +441,16 @@ static bool waits_itself(const dmi_engine *e, const dmi_step *step)
 }
 
 /* A program on its device alone follows all that was enqueued before it, and what comes later follows it
- * (adr/0050). */
+ * (adr/0050). A plan `between` others does so among what computes. */
 static void bind_fences(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
     wait->seq[DMI_LANE_COMPUTE] = DMI_MAX(wait->seq[DMI_LANE_COMPUTE], e->fence);
-    for (int l = 0; inst->plan->on_device && step->ordinal == 1 && l < e->lanes; l++) {
-        wait->seq[l] = l == e->background ? wait->seq[l] : DMI_MAX(wait->seq[l], inst->base.seq[l]);
+    const bool alone = inst->plan->on_device != NULL,
+               between = inst->plan->between && dmi_lane_computes(step->lane);
+    for (int l = 0; (alone || between) && step->ordinal == 1 && l < e->lanes; l++) {
+        if (l != e->background && (alone || (l != DMI_LANE_COMPUTE_1 && dmi_lane_computes(l)))) {
+            wait->seq[l] = DMI_MAX(wait->seq[l], inst->base.seq[l]);
+        }
     }
 }
 
@@ -503,7 +507,7 @@ static void finish_enqueue(dmi_engine *e, dmi_instance *inst)
     if (!e->config.pool_debug) {
         dmi_workspace_return(e, inst);
     }
-    if (inst->plan->on_device) {
+    if (inst->plan->on_device || inst->plan->between) {
         e->fence = inst->end.seq[DMI_LANE_COMPUTE];
     }
     e->pending = NULL;
@@ -579,7 +583,7 @@ static int choose_compute_lane(dmi_engine *e, const dmi_instance *inst)
     if (inst->background) {
         return e->background;
     }
-    if (e->lanes <= more || inst->plan->on_device) {
+    if (e->lanes <= more || inst->plan->on_device || inst->plan->between) {
         return DMI_LANE_COMPUTE;
     }
     for (int i = 0; i < inst->noperand; i++) {

@@ -254,8 +254,8 @@ typedef struct dmi_engine {
     int next_compute; /* counts the choices of the next compute lane */
     bool held;        /* a GPU's: no frames are taken and no memory given back, for that may wait for devices
                          (exec/gpu/exchange.c) */
-    uint64_t fence;   /* of the compute lane: the end of the last program on its device alone; what comes later
-                         waits for it */
+    uint64_t fence;   /* of the compute lane: the end of the last program on its device alone, or plan between
+                         others; what comes later waits for it */
     dmi_lane lane[DMI_STAMP_LANES];
     dmi_peer *peer;                  /* [endpoints] */
     dmi_instance *first, *last;      /* enqueued and not retired, in order */

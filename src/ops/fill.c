@@ -1,4 +1,4 @@
-/* x = constant, identity, arange, uniform, normal, gamma, Poisson */
+/* x = constant, identity, arange, uniform, normal, gamma, Poisson; or the time */
 #include "ops/by.h"
 
 #include <inttypes.h>
@@ -51,6 +51,13 @@ dm_status dm_fill_gamma(dm_session *session, dm_array x, double shape, double sc
 dm_status dm_fill_poisson(dm_session *session, dm_array x, double rate, uint64_t seed)
 {
     return submit(session, x, DMI_FILL_POISSON, rate, 0, seed);
+}
+
+dm_status dm_clock(dm_session *session, dm_array x)
+{
+    dmi_call call = {
+        .op = DMI_OP_fill, .noperand = 1, .args = {.i = {DMI_FILL_CLOCK}}, .numbers = 3, .number = {{.re = 0}}};
+    return dmi_call_submit(session, &call, (dm_array[]){x});
 }
 
 /* The first parameter is an element. */
@@ -133,6 +140,19 @@ static bool arange_fits(dm_dtype dtype, const dmi_fill_values *v, int64_t count)
            (dtype == DM_I64 || ((double)last >= lo && (double)last <= hi));
 }
 
+static dm_status check_clock(const dmi_call *call)
+{
+    const dmi_desc *x = &call->operand[X].desc;
+    if (x->dtype != DM_I64) {
+        return dmi_fail(DM_ERR_DTYPE, "%s: x has dtype %s, not i64", dmi_call_name(call),
+                        dmi_dtype_name(x->dtype));
+    }
+    return x->layout->replicas > 1
+               ? dmi_fail(DM_ERR_LAYOUT, "%s: x has %d replicas, whose workers have other times",
+                          dmi_call_name(call), x->layout->replicas)
+               : DM_OK;
+}
+
 static dm_status check_distribution(const dmi_call *call, double p0, double p1)
 {
     int kind = call->args.i[0];
@@ -193,6 +213,9 @@ dm_status dmi_fill_check(dmi_call *call)
     int kind = call->args.i[0];
     const dmi_desc *x = &call->operand[0].desc;
     double p[2] = {call->number[0].re, call->number[1].re};
+    if (kind == DMI_FILL_CLOCK) {
+        return check_clock(call);
+    }
     if (kind == DMI_FILL_IDENTITY && x->ndim != 2) {
         return dmi_fail(DM_ERR_SHAPE, "%s: x has %d dims, not 2", dmi_call_name(call), x->ndim);
     }
@@ -245,6 +268,7 @@ dm_status dmi_fill_plan(dmi_builder *b, const dmi_call *call)
 {
     const dmi_desc *x = &call->operand[X].desc;
     bool element = call->noperand > ELEMENT;
+    b->plan->between = b->plan->between || call->args.i[0] == DMI_FILL_CLOCK;
     dmi_ref ref[2] = {dmi_ref_operand(X, DMI_WRITE)};
     if (element) {
         dmi_value value = dmi_value_operand(call, ELEMENT);

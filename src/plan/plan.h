@@ -223,6 +223,7 @@ typedef struct dmi_plan {
     dmi_pool *device_pool;    /* where they are */
     void (*device_free)(struct dmi_plan *plan);
     bool background; /* later commands overtake it: it has a lane of its own */
+    bool between;    /* it computes when all that was enqueued before has, and what comes later follows it */
     bool repeats;                   /* it is likely to run again with the same memory: a GPU may keep graphs of its kernels, */
     struct dmi_plan_graphs *graphs; /* here */
     void (*graphs_free)(struct dmi_plan_graphs *graphs);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* A fill's output: an array or view of undefined or other contents. */
 static dmt_operand *make_output(dmt_case *c, dm_dtype dtype, int ndim, const int64_t *shape)
@@ -279,6 +280,80 @@ static void seeds_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, x));
 }
 
+/* Two clocks of a part of an array, with work between: later at each element, and on CPUs between two times of
+ * the program. What is beside the part stays. */
+static int64_t host_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void clock_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    int64_t shape[DM_MAX_DIMS], lo[DM_MAX_DIMS], extent[DM_MAX_DIMS], step[DM_MAX_DIMS];
+    const int ndim = (int)dmt_int(&c->random, 1, 3), kind = (int)dmt_int(&c->random, 0, 2);
+    const dm_layout layout = kind == 0   ? dm_layout_rows(s)
+                             : kind == 1 ? dm_layout_single((int)dmt_int(&c->random, 0, c->workers - 1))
+                                         : dm_layout_cols(s);
+    dm_array x[2], part[2], work;
+    dmt_host *got[2];
+    dmt_shape_random(c, ndim, 3000, shape);
+    for (int d = 0; d < ndim; d++) {
+        extent[d] = dmt_int(&c->random, 0, shape[d]);
+        step[d] = extent[d] > 1 && dmt_chance(&c->random, 30) ? (shape[d] - 1) / (extent[d] - 1) : 1;
+        lo[d] = dmt_int(&c->random, 0, extent[d] > 0 ? shape[d] - 1 - (extent[d] - 1) * step[d] : shape[d]);
+    }
+    dmt_say(c, "%d dims, layout %d", ndim, kind);
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, dm_array_create(s, DM_I64, ndim, shape, ndim == 1 && kind == 2 ? NULL : &layout, &x[i]));
+        DMT_OK(c, dm_fill(s, x[i], -1));
+        DMT_OK(c, dm_array_slice(s, x[i], lo, extent, step, &part[i]));
+    }
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, (int64_t[]){999}, NULL, &work));
+    const int64_t from = host_ns();
+    DMT_OK(c, dm_clock(s, part[0]));
+    DMT_OK(c, dm_fill_uniform(s, work, 0, 1, 7));
+    DMT_OK(c, dm_clock(s, part[1]));
+    DMT_OK(c, dm_sync(s));
+    const int64_t to = host_ns();
+    for (int i = 0; i < 2; i++) {
+        got[i] = dmt_read(c, x[i], DM_I64, ndim, shape);
+    }
+    for (int64_t k = 0; k < got[0]->count; k++) {
+        bool inside = true;
+        int64_t rest = k;
+        for (int d = ndim - 1; d >= 0; rest /= shape[d--]) {
+            const int64_t at = rest % shape[d] - lo[d];
+            inside = inside && at >= 0 && at % step[d] == 0 && at / step[d] < extent[d];
+        }
+        const long double first = got[0]->v[k], second = got[1]->v[k];
+        if (inside ? first <= 0 || second < first || (dmt_on_cpu() && (first < from || second > to))
+                   : first != -1 || second != -1) {
+            dmt_fail(c, "element %d is %.20Lg, then %.20Lg; the program saw %lld to %lld", (int)k, first,
+                     second, (long long)from, (long long)to);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, dm_array_destroy(s, part[i]));
+        DMT_OK(c, dm_array_destroy(s, x[i]));
+    }
+    DMT_OK(c, dm_array_destroy(s, work));
+}
+
+static void refused_clock_case(dmt_case *c)
+{
+    dm_array x;
+    const dm_layout everywhere = dm_layout_replicated(c->session);
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, (int64_t[]){9}, NULL, &x));
+    DMT_REFUSED(c, DM_ERR_DTYPE, dm_clock(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 1, (int64_t[]){9}, &everywhere, &x));
+    DMT_REFUSED(c, c->workers > 1 ? DM_ERR_LAYOUT : DM_OK, dm_clock(c->session, x));
+    DMT_OK(c, dm_array_destroy(c->session, x));
+}
+
 static void test_constant(void **state)
 {
     (void)state;
@@ -322,6 +397,13 @@ static void test_statistics(void **state)
         &(dmt_suite){.name = "fill_statistics", .cases = 4, .fn = statistics_case, .workers = 3, .each = true});
 }
 
+static void test_clock(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "clock", .cases = 300, .fn = clock_case});
+    dmt_run(&(dmt_suite){.name = "clock_refused", .cases = 8, .fn = refused_clock_case});
+}
+
 static void test_seeds(void **state)
 {
     (void)state;
@@ -333,7 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant), cmocka_unit_test(test_identity), cmocka_unit_test(test_arange),
         cmocka_unit_test(test_uniform),  cmocka_unit_test(test_normal),   cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_single),   cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_single),   cmocka_unit_test(test_seeds),    cmocka_unit_test(test_clock),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -158,7 +158,14 @@ static __device__ __forceinline__ group<T, N> make_group(const dmi_cuda_fill &p,
         }
         return g;
     }
-    if (KIND == DMI_FILL_UNIFORM) {
+    if (KIND == DMI_FILL_CLOCK) {
+        uint64_t now;
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+#pragma unroll
+        for (int e = 0; e < N; e++) {
+            x[e] = (M)now;
+        }
+    } else if (KIND == DMI_FILL_UNIFORM) {
         uniform(p, counter, x);
     } else if (KIND == DMI_FILL_GAMMA || KIND == DMI_FILL_POISSON) {
         single(p.values, KIND, counter, x);
@@ -341,8 +348,10 @@ static void launch_shared(dmi_queue *q, const dmi_cuda_fill *p, void *out)
 
 void dmi_cuda_launch_fill(dmi_queue *q, const dmi_cuda_fill *p, void *out)
 {
-    if (p->kind == DMI_FILL_GAMMA || p->kind == DMI_FILL_POISSON) { /* made in f64, of any type */
-        if (p->kind == DMI_FILL_GAMMA) {
+    if (p->kind >= DMI_FILL_GAMMA) { /* made in one type: f64, a clock i64 */
+        if (p->kind == DMI_FILL_CLOCK) {
+            launch_every<DMI_FILL_CLOCK, int64_t, 2>(q, p, out);
+        } else if (p->kind == DMI_FILL_GAMMA) {
             launch_every<DMI_FILL_GAMMA, double, 1>(q, p, out);
         } else {
             launch_every<DMI_FILL_POISSON, double, 1>(q, p, out);

@@ -89,7 +89,7 @@ static void fill_range(const fill_job *job, int64_t index, int64_t n, int64_t at
 {
     if (job->d->kind == DMI_FILL_ARANGE) {
         arange_range(job, index, n, at, stride);
-    } else if (job->d->kind == DMI_FILL_CONST) {
+    } else if (job->d->kind == DMI_FILL_CONST || job->d->kind == DMI_FILL_CLOCK) {
         constant_range(job, true, n, at, stride);
     } else {
         random_range(job, index, n, at, stride);
@@ -160,9 +160,11 @@ static void join_dims(fill_job *job)
 
 void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out)
 {
-    fill_job job = {.d = d, .v = v, .region = d->region, .out = out};
+    const dmi_fill_values now = {.i0 = dmi_now_ns()};
+    fill_job job = {.d = d, .v = d->kind == DMI_FILL_CLOCK ? &now : v, .region = d->region, .out = out};
     bool floating = dmi_dtype_is_float(dmi_dtype_part(d->dtype));
-    assert(d->kind >= 0 && d->kind < DMI_FILL_KINDS && dmi_dtype_bytes(d->dtype) > 0);
+    assert(d->kind >= 0 && d->kind <= DMI_FILL_CLOCK && dmi_dtype_bytes(d->dtype) > 0);
+    assert(d->kind != DMI_FILL_CLOCK || d->dtype == DM_I64);
     assert(dmi_dtype_is_float(d->dtype) || d->kind != DMI_FILL_NORMAL);
     assert(!dmi_dtype_is_complex(d->dtype) || d->kind != DMI_FILL_UNIFORM);
     assert(d->kind != DMI_FILL_IDENTITY || d->region.ndim == 2);
@@ -171,7 +173,7 @@ void dmi_cpu_fill(const dmi_fill *d, const dmi_fill_values *v, void *out)
     }
     job.bytes = dmi_dtype_bytes(d->dtype);
     job.make = floating ? DM_F64 : DM_I64;
-    dmi_random_init(d->kind, d->dtype, v, &job.random);
+    dmi_random_init(d->kind, d->dtype, job.v, &job.random);
     memcpy(job.shape, d->shape, sizeof job.shape);
     if (d->kind == DMI_FILL_IDENTITY) {
         identity(&job);

@@ -178,7 +178,8 @@ void dmi_cuda_fill_region(dmi_queue *q, const dmi_fill *d, const dmi_fill_values
 {
     fill_job job = {.q = q, .d = d, .v = v, .region = d->region, .out = out};
     int64_t from[DM_MAX_DIMS] = {0}, count[DM_MAX_DIMS] = {0};
-    assert(d->kind >= 0 && d->kind < DMI_FILL_KINDS && dmi_dtype_bytes(d->dtype) > 0);
+    assert(d->kind >= 0 && d->kind <= DMI_FILL_CLOCK && dmi_dtype_bytes(d->dtype) > 0);
+    assert(d->kind != DMI_FILL_CLOCK || d->dtype == DM_I64);
     assert(dmi_dtype_is_float(d->dtype) || d->kind != DMI_FILL_NORMAL);
     assert(!dmi_dtype_is_complex(d->dtype) || d->kind != DMI_FILL_UNIFORM);
     assert(d->kind != DMI_FILL_IDENTITY || d->region.ndim == 2);
