@@ -133,7 +133,15 @@ int tool_run_program(const char *const *argv, int seconds, char *output, size_t 
 /* --- dmath_train.c: a dm_log_function that prints lines; context: the tool_common, for with --json they go to
  * stderr */
 void tool_net_log(void *context, const char *line);
-/* --- dmath_net.c: weights of files with commas between their names, one after the other, as Caffe's --weights.
+/* --- dmath_net.c: options for the state of a net, a child parser; its input is a tool_net_state */
+typedef struct tool_net_state {
+    const char *stages;
+    int64_t level;
+    bool train; /* the phase */
+} tool_net_state;
+extern const struct argp tool_net_state_argp;
+void tool_net_state_take(const tool_net_state *state, dm_net_options *options);
+/* Weights of files with commas between their names, one after the other, as Caffe's --weights.
  * DM_ERR_ARG: a name is empty. say: a line for each. */
 dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to);
 /* --- dmath_features.c: the bytes of a file in front of a .npy array of f32 */

@@ -7,16 +7,16 @@
 
 typedef struct features_options {
     tool_common common;
+    tool_net_state state;
     const char *model, *weights, *blobs, *prefix, *mean, *labels, *images[1000];
     int64_t iterations, slices, top;
     double scale;
     int image_count;
-    bool train, shuffle, skip_damaged;
+    bool shuffle, skip_damaged;
 } features_options;
 
 enum {
-    KEY_PHASE = 256,
-    KEY_SLICES,
+    KEY_SLICES = 256,
     KEY_MEAN,
     KEY_SCALE,
     KEY_LABELS,
@@ -32,7 +32,6 @@ static const struct argp_option extract_options[] = {
     {"blob", 'b', "A,B", 0, "the blobs (needed)", 0},
     {"out", 'o', "PREFIX", 0, "files are PREFIX + blob + .npy (default: no prefix)", 0},
     {"iterations", 'n', "N", 0, "batches (default 1)", 0},
-    {"phase", KEY_PHASE, "PHASE", 0, "TEST (default) or TRAIN", 0},
     {"slices", KEY_SLICES, "N", 0, "slices of a batch (default 4); 0: one a worker", 0},
     {"shuffle", KEY_SHUFFLE, NULL, 0, "in the phase TRAIN: records in another order in each round", 0},
     {"damaged", KEY_DAMAGED, "WHAT", 0, "records: refuse (default) or skip", 0},
@@ -57,6 +56,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->common;
+        state->child_inputs[1] = &o->state;
         return 0;
     case 'm':
         o->model = arg;
@@ -72,10 +72,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case 'n':
         fits = tool_int_parse(arg, 1, INT32_MAX, &o->iterations);
-        break;
-    case KEY_PHASE:
-        o->train = strcmp(arg, "TRAIN") == 0;
-        fits = o->train || strcmp(arg, "TEST") == 0;
         break;
     case KEY_SLICES:
         fits = tool_int_parse(arg, 0, 4096, &o->slices);
@@ -112,14 +108,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+    {&tool_common_argp, 0, NULL, 0}, {&tool_net_state_argp, 0, NULL, 0}, {0}};
 
 static int run(const features_options *o, dm_status (*what)(dm_net *, const features_options *))
 {
     dm_net_options settings = DM_NET_OPTIONS_INIT;
     dm_session *s = NULL;
     dm_net *net = NULL;
-    settings.phase = o->train ? DM_PHASE_TRAIN : DM_PHASE_TEST;
+    tool_net_state_take(&o->state, &settings);
     settings.slices = (int)o->slices;
     settings.log = tool_net_log;
     settings.log_context = (void *)&o->common;

@@ -7,21 +7,61 @@
 
 typedef struct net_options {
     tool_common common;
-    const char *model, *weights, *stages;
-    int64_t iterations, slices, level;
+    tool_net_state state;
+    const char *model, *weights;
+    int64_t iterations, slices;
     dm_dtype type;
-    bool train; /* the phase */
 } net_options;
 
-enum { KEY_PHASE = 256, KEY_SLICES, KEY_LEVEL, KEY_STAGE, KEY_TYPE };
+enum { KEY_PHASE = 256, KEY_LEVEL, KEY_STAGE, KEY_SLICES, KEY_TYPE };
+
+/* --- the state of a net */
+static const struct argp_option state_options[] = {
+    {"phase", KEY_PHASE, "PHASE", 0, "TEST or TRAIN (default: TEST; of time: TRAIN)", 0},
+    {"level", KEY_LEVEL, "N", 0, "level of the net's state", 0},
+    {"stage", KEY_STAGE, "A,B", 0, "stages of the net's state", 0},
+    {0},
+};
+
+static error_t parse_state(int key, char *arg, struct argp_state *state)
+{
+    tool_net_state *o = state->input;
+    bool fits = true;
+    switch (key) {
+    case KEY_PHASE:
+        o->train = strcmp(arg, "TRAIN") == 0;
+        fits = o->train || strcmp(arg, "TEST") == 0;
+        break;
+    case KEY_LEVEL:
+        fits = tool_int_parse(arg, 0, INT32_MAX, &o->level);
+        break;
+    case KEY_STAGE:
+        o->stages = arg;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    if (!fits) {
+        tool_refuse(state, key, arg, "is not understood");
+    }
+    return 0;
+}
+
+const struct argp tool_net_state_argp = {state_options, parse_state, NULL, NULL, NULL, NULL, NULL};
+
+void tool_net_state_take(const tool_net_state *state, dm_net_options *options)
+{
+    options->phase = state->train ? DM_PHASE_TRAIN : DM_PHASE_TEST;
+    options->level = (int)state->level;
+    options->stages = state->stages;
+}
+
+/* --- test, time, show */
 
 static const struct argp_option options[] = {
     {"model", 'm', "FILE", 0, "the net's prototxt (needed)", 0},
     {"weights", 'W', "FILES", 0, "its weights: .caffemodel files, with commas between them", 0},
     {"iterations", 'n', "N", 0, "batches (default 50)", 0},
-    {"phase", KEY_PHASE, "PHASE", 0, "TEST or TRAIN (default: TEST; of time: TRAIN)", 0},
-    {"level", KEY_LEVEL, "N", 0, "level of the net's state", 0},
-    {"stage", KEY_STAGE, "A,B", 0, "stages of the net's state", 0},
     {"slices", KEY_SLICES, "N", 0, "slices of a batch (default 4); 0: one a worker", 0},
     {"type", KEY_TYPE, "TYPE", 0, "f32 (default), f16 or bf16: between layers, and of weights in products", 0},
     {0},
@@ -34,6 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->common;
+        state->child_inputs[1] = &o->state;
         break;
     case 'm':
         o->model = arg;
@@ -43,16 +84,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case 'n':
         fits = tool_int_parse(arg, 1, INT32_MAX, &o->iterations);
-        break;
-    case KEY_PHASE:
-        o->train = strcmp(arg, "TRAIN") == 0;
-        fits = o->train || strcmp(arg, "TEST") == 0;
-        break;
-    case KEY_LEVEL:
-        fits = tool_int_parse(arg, 0, INT32_MAX, &o->level);
-        break;
-    case KEY_STAGE:
-        o->stages = arg;
         break;
     case KEY_SLICES:
         fits = tool_int_parse(arg, 0, 4096, &o->slices);
@@ -78,7 +109,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static const struct argp_child children[] = {{&tool_common_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+    {&tool_common_argp, 0, NULL, 0}, {&tool_net_state_argp, 0, NULL, 0}, {0}};
 
 dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to)
 {
@@ -263,7 +295,7 @@ static int run(int argc, char **argv, const char *doc, bool train,
                dm_status (*what)(dm_net *, const net_options *))
 {
     const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
-    net_options o = {.iterations = 50, .slices = DM_SLICES, .type = DM_F32, .train = train};
+    net_options o = {.iterations = 50, .slices = DM_SLICES, .type = DM_F32, .state = {.train = train}};
     dm_net_options settings = DM_NET_OPTIONS_INIT;
     dm_session *s = NULL;
     dm_net *net = NULL;
@@ -273,9 +305,7 @@ static int run(int argc, char **argv, const char *doc, bool train,
     if (o.common.json && what == show_net) {
         return tool_no_json(argv[0]);
     }
-    settings.phase = o.train ? DM_PHASE_TRAIN : DM_PHASE_TEST;
-    settings.level = (int)o.level;
-    settings.stages = o.stages;
+    tool_net_state_take(&o.state, &settings);
     settings.slices = (int)o.slices;
     settings.type = o.type;
     settings.log = tool_net_log;

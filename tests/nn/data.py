@@ -307,6 +307,7 @@ def check_classify():
     pathlib.Path("net.prototxt").write_text(
         "layer { name: 'in' type: 'Input' top: 'data' input_param { shape { dim: [2, 3, 4, 4] } } }\n"
         "layer { name: 'mean' type: 'Pooling' bottom: 'data' top: 'mean' pooling_param { pool: AVE global_pooling: true } }\n"
+        "layer { name: 'turned' type: 'Power' bottom: 'mean' top: 'mean' power_param { scale: -1 } include { phase: TRAIN stage: 'turned' min_level: 2 } }\n"
         "layer { name: 'p' type: 'Softmax' bottom: 'mean' top: 'p' }\n")
     pathlib.Path("w.caffemodel").write_bytes(b"")
     pathlib.Path("names").write_text("blue\ngreen\nred\n")
@@ -325,7 +326,11 @@ def check_classify():
                 "colour0.png", "colour1.png", "colour2.png", "--json").splitlines()]
     assert [(r["image"], r["rank"]) for r in rows] == [(f"colour{k}.png", i) for k in range(3) for i in (1, 2)], rows
     assert [(f"{r['value']:.4f}", str(r["class"]), r["label"]) for r in rows] == [line for b in blocks for line in b], rows
-    print("classify: three colours")
+    for state, best in ((["--stage", "turned", "--level", "2"], "red"), (["--phase", "TRAIN", "--stage", "turned", "--level", "2"], "blue"),
+                        (["--phase", "TRAIN", "--stage", "turned"], "red"), (["--phase", "TRAIN", "--level", "2"], "red")):
+        out = run("classify", "-m", "net.prototxt", "-W", "w.caffemodel", "--labels", "names", "--top", 1, "colour2.png", *state)
+        assert out.split()[-1] == best, (state, out)
+    print("classify: three colours, states of a net")
 
 
 if __name__ == "__main__":

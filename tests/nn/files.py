@@ -9,6 +9,7 @@ Works in the current folder.
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 
@@ -209,6 +210,19 @@ for command, phase in (("test", "TEST"), ("time", "TRAIN")):
     else:
         means = {r["output"]: r["value"] for r in rows if r["kind"] == "mean"}
         assert "loss" in means and means["loss of the net"] == means["loss"] == [r["value"] for r in rows if r["kind"] == "batch" and r["output"] == "loss"][0], rows
+
+# extract has a state too
+staged_in = "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: [1, 1, 2, 2] } } }\n" + "".join(
+    f"layer {{ name: '{n}' type: 'Power' bottom: 'x' top: '{n}' power_param {{ shift: {k} }} include {{ {rule} }} }}\n"
+    for k, (n, rule) in enumerate((("red", "stage: 'red'"), ("high", "min_level: 2"), ("train", "phase: TRAIN"), ("test", "phase: TEST"))))
+pathlib.Path("staged_in.prototxt").write_text(staged_in)
+for options, expected in (([], {"test": 3}), (["--stage", "red"], {"test": 3, "red": 0}), (["--level", "2", "--phase", "TRAIN"], {"high": 1, "train": 2})):
+    for n in ("red", "high", "train", "test"):
+        pathlib.Path(f"state_{n}.npy").unlink(missing_ok=True)
+        r = subprocess.run([TOOL, "extract", "-m", "staged_in.prototxt", "-b", n, "-o", "state_", "-w", "1", *options], capture_output=True, text=True)
+        assert (r.returncode == 0) == (n in expected), (options, n, r.stderr)
+        if n in expected:
+            assert struct.unpack("<4f", pathlib.Path(f"state_{n}.npy").read_bytes()[-16:]) == (expected[n],) * 4, (options, n)
 
 # lines of JSON of a training: those of --log; and commands that have none say so
 r = subprocess.run([TOOL, "train", "--solver", "solver.prototxt", "-w", "1", "--json", "--log", "log.jsonl"], capture_output=True, text=True)
