@@ -85,6 +85,24 @@ static dm_status refuse_twin(const nn_net *net, const nn_layer *l)
     return DM_OK;
 }
 
+/* Which of its message's bottoms and tops the layer has, where each pair is a layer: the next after the one
+ * before. */
+static dm_status take_pair(const nn_net *net, nn_layer *l)
+{
+    const int64_t bottoms = nn_count(l->message, "bottom"), tops = nn_count(l->message, "top");
+    l->pairs = 1;
+    if (!(l->type->traits & NN_EACH) || bottoms <= 1) {
+        return DM_OK;
+    }
+    l->pairs = (int)bottoms;
+    l->pair = l > net->layers && l[-1].message == l->message ? l[-1].pair + 1 : 0;
+    return bottoms == tops
+               ? DM_OK
+               : nn_layer_fail(l, "top", DM_ERR_FORMAT,
+                               "has %lld bottoms and %lld tops; %s layers have as many tops as bottoms",
+                               (long long)bottoms, (long long)tops, l->type->name);
+}
+
 static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
 {
     const char *type = nn_string(message, "LayerParameter", "type");
@@ -112,7 +130,18 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
                              "has another phase than its net: use include { phase: ... }");
     }
     l->own = l->type->field ? nn_sub(message, l->type->field) : NULL;
-    dm_status status = nn_connect(net, l);
+    dm_status status = take_pair(net, l);
+    status = status == DM_OK ? nn_connect(net, l) : status;
+    if (status == DM_OK && l->pair > 0) {
+        const nn_blob *x = l[-l->pair].bottom[0], *y = l->bottom[0];
+        char first[NN_SHAPE_TEXT], mine[NN_SHAPE_TEXT];
+        if (x->ndim != y->ndim || memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) != 0) {
+            status = nn_layer_fail(l, "bottom", DM_ERR_SHAPE,
+                                   "reads '%s' of %s and '%s' of %s: the bottoms of a %s have one shape",
+                                   x->name, nn_shape_text(x->ndim, x->shape, first), y->name,
+                                   nn_shape_text(y->ndim, y->shape, mine), l->type->name);
+        }
+    }
     if (status == DM_OK) {
         status = l->type->setup(l);
     }
@@ -143,15 +172,21 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     if (status == DM_OK) {
         status = nn_net_filter(root, &net->left, &net->left_count);
     }
-    int64_t count = status == DM_OK ? nn_count(root, "layer") : 0;
-    net->layers = calloc((size_t)count + 1, sizeof *net->layers);
+    int64_t count = status == DM_OK ? nn_count(root, "layer") : 0, room = count + 1;
+    for (int64_t i = 0; i < count; i++) {
+        room += nn_count(nn_sub_at(root, "layer", i), "bottom"); /* NN_EACH */
+    }
+    net->layers = calloc((size_t)room, sizeof *net->layers);
     if (!net->layers) {
-        return dm_error_no_memory("the layers of a net", ((size_t)count + 1) * sizeof *net->layers);
+        return dm_error_no_memory("the layers of a net", (size_t)room * sizeof *net->layers);
     }
     for (int64_t i = 0; status == DM_OK && i < count; i++) {
-        net->layers[net->layer_count].index = net->layer_count;
-        net->layer_count++;
-        status = setup_layer(net, &net->layers[i], nn_sub_at(root, "layer", i));
+        nn_layer *l = NULL;
+        do {
+            l = &net->layers[net->layer_count];
+            l->index = net->layer_count++;
+            status = setup_layer(net, l, nn_sub_at(root, "layer", i));
+        } while (status == DM_OK && l->pair + 1 < l->pairs);
     }
     if (status == DM_OK) {
         status = nn_find_outputs(net);

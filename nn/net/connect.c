@@ -67,13 +67,14 @@ static dm_status no_blob(const nn_net *net, const nn_layer *l, const char *name)
 
 static dm_status connect_bottoms(nn_net *net, nn_layer *l)
 {
-    int64_t flags = nn_count(l->message, "propagate_down");
-    if (flags && flags != l->bottoms) {
+    const int64_t flags = nn_count(l->message, "propagate_down"), all = nn_count(l->message, "bottom");
+    if (flags && flags != all) {
         return nn_layer_fail(l, "propagate_down", DM_ERR_FORMAT,
-                             "has %d bottoms but %lld values of propagate_down", l->bottoms, (long long)flags);
+                             "has %lld bottoms but %lld values of propagate_down", (long long)all,
+                             (long long)flags);
     }
     for (int i = 0; i < l->bottoms; i++) {
-        const char *name = nn_string_at(l->message, "bottom", i);
+        const char *name = nn_string_at(l->message, "bottom", l->pair + i);
         nn_blob *b = find_blob(net, name);
         if (!b) {
             return no_blob(net, l, name);
@@ -81,21 +82,23 @@ static dm_status connect_bottoms(nn_net *net, nn_layer *l)
         b->reads = true;
         l->bottom[i] = b;
         l->need_backward = l->need_backward || b->need_backward || net->force;
-        l->down[i] = (flags ? nn_int_at(l->message, "propagate_down", i) != 0 : b->need_backward) || net->force;
+        l->down[i] = (flags ? nn_int_at(l->message, "propagate_down", l->pair + i) != 0 : b->need_backward) ||
+                     net->force;
     }
     return DM_OK;
 }
 
 static dm_status connect_tops(nn_net *net, nn_layer *l)
 {
-    int64_t named = nn_count(l->message, "top"), weights = nn_count(l->message, "loss_weight");
-    if (weights && weights != l->tops) {
-        return nn_layer_fail(l, "loss_weight", DM_ERR_FORMAT, "has %d tops but %lld values of loss_weight",
-                             l->tops, (long long)weights);
+    const int64_t named = nn_count(l->message, "top"), weights = nn_count(l->message, "loss_weight"),
+                  all = l->pairs > 1 ? l->pairs : l->tops;
+    if (weights && weights != all) {
+        return nn_layer_fail(l, "loss_weight", DM_ERR_FORMAT, "has %lld tops but %lld values of loss_weight",
+                             (long long)all, (long long)weights);
     }
     for (int i = 0; i < l->tops; i++) {
-        const char *name = i < named ? nn_string_at(l->message, "top", i) : "(automatic)";
-        bool in_place = i < l->bottoms && strcmp(name, nn_string_at(l->message, "bottom", i)) == 0;
+        const char *name = i < named ? nn_string_at(l->message, "top", l->pair + i) : "(automatic)";
+        bool in_place = i < l->bottoms && strcmp(name, nn_string_at(l->message, "bottom", l->pair + i)) == 0;
         if (i < named && !in_place && find_blob(net, name)) {
             return nn_layer_fail(l, "top", DM_ERR_FORMAT,
                                  "makes the blob '%s', which another layer makes already", name);
@@ -104,7 +107,7 @@ static dm_status connect_tops(nn_net *net, nn_layer *l)
         if (status != DM_OK) {
             return status;
         }
-        l->top[i]->loss_weight = weights ? nn_real_at(l->message, "loss_weight", i)
+        l->top[i]->loss_weight = weights ? nn_real_at(l->message, "loss_weight", l->pair + i)
                                  : (l->type->traits & NN_LOSS) && i == 0 ? 1
                                                                          : 0;
         l->top[i]->reads = i >= named; /* no output */
@@ -114,8 +117,8 @@ static dm_status connect_tops(nn_net *net, nn_layer *l)
 
 dm_status nn_connect(nn_net *net, nn_layer *l)
 {
-    l->bottoms = (int)nn_count(l->message, "bottom");
-    l->tops = (int)nn_count(l->message, "top");
+    l->bottoms = l->pairs > 1 ? 1 : (int)nn_count(l->message, "bottom");
+    l->tops = l->pairs > 1 ? 1 : (int)nn_count(l->message, "top");
     if ((l->type->traits & NN_LOSS) && l->tops == 0) {
         l->tops = 1; /* a loss needs no name */
     }

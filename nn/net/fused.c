@@ -15,7 +15,7 @@ static bool fits(const nn_layer *l)
     const nn_param *w = l->param[0];
     return strcmp(l->type->name, "Convolution") == 0 && l->need_backward && l->bias_behind && l->ranges == 0 &&
            c->group == 1 && w->folded[2] * w->folded[3] == 1 && c->stride[0] * c->stride[1] == 1 &&
-           c->pad[0] + c->pad[1] == 0 && !w->name && nn_flat_takes(w);
+           c->pad[0] + c->pad[1] == 0 && !w->name && !w->shared && nn_flat_takes(w);
 }
 
 static bool alike(const nn_layer *a, const nn_layer *b)

@@ -57,7 +57,9 @@ static void merge_back(const nn_net *net, nn_layer *relu)
 static void merge_bias(nn_layer *relu)
 {
     nn_layer *before = relu->bottom[0]->producer;
-    before->bias_behind = relu->merged && !relu->merged_back && relu->down[0] && before->params > 1;
+    before->bias_behind =
+        relu->merged && !relu->merged_back && relu->down[0] && before->params > 1 &&
+        !before->param[1]->shared; /* gradients of all of a layer's parameters are added, or none */
 }
 
 static void merge_concat(const nn_net *net, const nn_layer *relu)

@@ -64,6 +64,7 @@ typedef struct nn_flat {
 typedef struct nn_param {
     char *name; /* shared by layers that give it the same; NULL: of one layer alone */
     nn_layer *owner;
+    bool shared; /* other layers have it too */
     int number; /* among the owner's */
     int ndim;
     int64_t shape[DM_MAX_DIMS], count; /* as in files */
@@ -112,8 +113,18 @@ typedef struct nn_layer_type {
 
 /* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. NN_CUTS: its outputs can be
  * computed in ranges (split.c), for which alone it prepares something. NN_KEEPS: what it prepares has a meaning
- * from one pass to the next. */
-enum { NN_LOSS = 1, NN_SOURCE = 2, NN_INPUT = 4, NN_WAITS = 8, NN_FEED = 16, NN_CUTS = 32, NN_KEEPS = 64 };
+ * from one pass to the next. NN_EACH: with several bottoms it has as many tops, and each pair is an nn_layer;
+ * the first one's parameters are those of all. */
+enum {
+    NN_LOSS = 1,
+    NN_SOURCE = 2,
+    NN_INPUT = 4,
+    NN_WAITS = 8,
+    NN_FEED = 16,
+    NN_CUTS = 32,
+    NN_KEEPS = 64,
+    NN_EACH = 128
+};
 
 /* How workers share a layer: the samples; ranges of its outputs; or both, as a grid. */
 typedef enum nn_form { NN_BATCH, NN_FEATURES, NN_BOTH } nn_form;
@@ -129,6 +140,8 @@ struct dm_layer {
     nn_message *own;     /* its own; NULL where the file has none */
     const char *name;
     int index, bottoms, tops, params;
+    int pair,
+        pairs; /* NN_EACH: it is number `pair` of so many, which lie side by side in the net; else 0 of 1 */
     nn_blob **bottom, **top;
     bool *down; /* bottom i gets a gradient */
     nn_param *param[NN_MAX_PARAMS];

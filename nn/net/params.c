@@ -57,13 +57,14 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
     const nn_message *spec =
         number < nn_count(l->message, "param") ? nn_sub_at(l->message, "param", number) : NULL;
     const char *name = nn_string(spec, "ParamSpec", "name");
-    nn_param *p = *name ? find_shared(net, name) : NULL;
+    nn_param *p = l->pair > 0 ? l[-l->pair].param[number] : *name ? find_shared(net, name) : NULL;
     dm_status status = DM_OK;
     if (spec) {
         nn_use(spec, "share_mode");
     }
     if (p) {
         status = join(l, p, ndim, shape, spec);
+        p->shared = true;
         nn_use_all((nn_message *)(uintptr_t)filler); /* the owner's counts */
     } else {
         nn_param **list = realloc(net->params, (size_t)(net->param_count + 1) * sizeof *list);

@@ -381,7 +381,7 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
     const nn_net *net = l->net;
     const bool shares = l->param[0]->owner != l;
     const nn_layer *other = shares ? l->param[0]->owner : other_of(share, l->name);
-    int wish = find(asked, l->name, seen);
+    int wish = l->pair > 0 ? -1 : find(asked, l->name, seen); /* others of its name follow the first */
     bool cut = false;
     if (nn_inner_by_rows(l) || nn_conv_is_nd(l)) {
         l->split = nn_split_best(l, NN_BATCH);

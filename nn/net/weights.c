@@ -163,6 +163,9 @@ dm_status nn_net_save(nn_net *net, const char *path)
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         nn_message *layer = NULL, *blob = NULL;
+        if (l->pair > 0) { /* the first has the message of all */
+            continue;
+        }
         status = nn_set_message(d->root, "layer", &layer);
         status = status == DM_OK ? nn_message_merge(layer, l->message) : status;
         status = status == DM_OK ? nn_set_int(layer, "phase", net->phase) : status;

@@ -54,7 +54,7 @@ dm_status nn_net_save_hdf5(nn_net *net, const char *path)
     dm_status status = nn_hdf5_create(path, &f);
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
-        for (int k = 0; status == DM_OK && k < l->params; k++) {
+        for (int k = 0; status == DM_OK && k < l->params && l->pair == 0; k++) {
             char name[512];
             snprintf(name, sizeof name, "diff/%.400s/%d", l->name, k);
             if (net->save_diffs) { /* of all who share one, as Caffe does */

@@ -20,6 +20,25 @@ static const struct {
                 "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }") IP("ip", "pool", "4") LOSS("ip"),
      {"conv", "ip"},
      2},
+    {"convolution and deconvolution of several bottoms",
+     INPUTS CONV("a", "data", "num_output: 4 kernel_size: 3 pad: 1")
+         CONV("b", "data",
+              "num_output: 4 kernel_size: 1") "layer { name: 'c' type: 'Convolution' bottom: ['a', 'b', 'a'] "
+                                              "top: ['p', 'q', 'r'] convolution_param { "
+                                              "num_output: 4 group: 2 kernel_size: 3 weight_filler { type: "
+                                              "'msra' } bias_filler { type: 'gaussian' std: 0.1 } } }\n"
+                                              "layer { name: 's' type: 'ReLU' bottom: 'q' top: 'q' }\n"
+                                              "layer { name: 'd' type: 'Deconvolution' bottom: ['p', 'q'] top: "
+                                              "['u', 'v'] convolution_param { "
+                                              "num_output: 3 kernel_size: 2 stride: 2 weight_filler { type: "
+                                              "'msra' } bias_filler { type: 'gaussian' std: 0.1 } } }\n"
+                                              "layer { name: 'e' type: 'Eltwise' bottom: ['u', 'v'] top: 'e' "
+                                              "eltwise_param { operation: PROD } }\n"
+                                              "layer { name: 'f' type: 'Eltwise' bottom: ['r', 'q'] top: 'f' "
+                                              "eltwise_param { coeff: [0.5, -2] } }\n" IP("i", "e", "4") IP(
+                                                  "j", "f", "4") PAIR("k", "Eltwise", "'i', 'j'", "") LOSS("k"),
+     {"a", "b", "c", "d"},
+     2},
     {"in place, sigmoid, flatten",
      INPUTS CONV("conv", "data", "num_output: 4 kernel_size: 3") SIMPLE("s", "Sigmoid", "conv", "conv", "")
          SIMPLE("f", "Flatten", "conv", "flat", "") IP("a", "flat", "7") SIMPLE("t", "TanH", "a", "a", "")
