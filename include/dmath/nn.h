@@ -284,10 +284,14 @@ DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 DM_API DM_CHECKED dm_status dm_net_explain_at(dm_net *net, double flops, double bytes, char **text);
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
-/* Milliseconds of each layer, forward and backward, the median of `passes` passes, as a table. Each is waited
- * for alone; the time of an empty command with its wait is left out. Beside them its floating-point operations
- * in products, the bytes that it must read or write, and what part of its time these would take at the rates of
- * the workers, which are measured; at the end the time of a whole pass. Blocks. */
+/* Milliseconds of each layer, forward and backward, the mean of the shorter half of `passes` passes, as a
+ * table. The passes run as those of a solver do, without its update; nobody waits for a layer. Its time is that
+ * of the workers (dm_clock), less what noting it takes: from the end of the layer before, at the worker that
+ * ends it last, to its own. So a layer's wait for data is in its time, that of one worker for another is not,
+ * and what goes on beside later layers is theirs. Beside it the layer's floating-point operations in products,
+ * the bytes that it must read or write, and what part of its time these would take at the rates of the workers,
+ * which are measured; at the end the time of a pass that notes nothing, from the program's side, with the
+ * rounding of weights in a net of 16 bits. Blocks. */
 DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 /* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter". No session is
  * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
@@ -366,11 +370,24 @@ typedef struct dm_solver_options {
      * the level instead of the file's, -1: the file's. */
     const char *stages;
     int level;
+    /* A loss of the program's own. own_loss: "A,B", blobs of the training net whose gradients the function
+     * gives, as of dm_net_options. It is called behind each forward pass of the training net, and makes the
+     * calls of dmath that write the gradients (dm_net_own_gradient), zero before the first pass, and its loss:
+     * an f32 array of no dims on worker 0, which is added to the losses of the net in what is displayed; zero
+     * if the function never writes it. The net needs no other loss then. A step is recorded once and run as a
+     * program: so the function makes the same calls each time, from whatever call of the solver it is called;
+     * one that waits or reads elements says so in own_waits, and steps go call by call. A status that is not
+     * DM_OK ends the step. Of a lean solver it may read the blobs that own_loss names. Both or neither of
+     * own_loss and own: else DM_ERR_ARG. */
+    const char *own_loss;
+    dm_status (*own)(void *context, dm_net *net, dm_array loss);
+    void *own_context;
+    int own_waits;
 } dm_solver_options;
 #define DM_SOLVER_OPTIONS_INIT                                                                                 \
     {                                                                                                          \
         sizeof(dm_solver_options), DM_SLICES, -1, NULL, NULL, DM_F32, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0,   \
-            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT, 0, (dm_dtype)0, NULL, -1                              \
+            NULL, DM_READ_DEFAULT, 0, DM_UPDATE_DEFAULT, 0, (dm_dtype)0, NULL, -1, NULL, NULL, NULL, 0         \
     }
 
 /* A solver with its nets out of a prototxt file. Paths in it are as the program's working folder has them. The seed is

@@ -46,7 +46,7 @@ static dm_status open_net(dm_session *session, nn_document *d, const dm_net_opti
                           .shuffle = o.shuffle != 0,
                           .skip_damaged = o.skip_damaged != 0,
                           .split = o.split,
-                          .own_loss = o.own_loss,
+                          .own = {.blobs = o.own_loss},
                           .types = o.layer_types,
                           .type_count = o.layer_type_count,
                           .store_bytes = o.store_bytes,

@@ -158,6 +158,14 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
     return status;
 }
 
+/* The value of a loss of the program's own. */
+static dm_status make_value(nn_net *net)
+{
+    const dm_layout one = dm_layout_single(0);
+    dm_status status = dm_array_create(net->session, DM_F32, 0, NULL, &one, &net->value);
+    return status == DM_OK ? dm_fill(net->session, net->value, 0) : status;
+}
+
 static dm_status build(nn_net *net, const nn_net_setup *setup)
 {
     nn_net *share = setup->share;
@@ -191,7 +199,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     if (status == DM_OK) {
         status = nn_find_outputs(net);
     }
-    status = status == DM_OK ? nn_mark_own_losses(net, setup->own_loss) : status;
+    status = status == DM_OK ? nn_mark_own_losses(net, net->own.blobs) : status;
     if (status == DM_OK) {
         nn_mark_backward(net);
         nn_merge(net);
@@ -205,6 +213,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     status = status == DM_OK ? nn_params_place(net, share, setup->apart) : status;
     status = status == DM_OK ? nn_params_fill(net) : status;
     status = status == DM_OK ? nn_layers_prepare(net, false) : status;
+    status = status == DM_OK && net->own.function ? make_value(net) : status;
     return status == DM_OK ? nn_unused(root) : status;
 }
 
@@ -242,6 +251,7 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->store_folder = setup->store_folder;
     net->read = setup->read;
     net->update = setup->update;
+    net->own = setup->own;
     dm_status status = nn_net_enter(net);
     status = status == DM_OK ? nn_net_leave(net, build(net, setup)) : status;
     if (status != DM_OK) {
@@ -297,6 +307,7 @@ void nn_net_free(nn_net *net)
         free(net->params[i]->name);
         free(net->params[i]);
     }
+    destroy(net, net->value);
     for (int i = 0; i < net->flat_count; i++) {
         destroy(net, net->flats[i].data);
         destroy(net, net->flats[i].diff);

@@ -170,6 +170,15 @@ struct dm_layer {
     dm_array scratch[NN_SCRATCH];
 };
 
+/* A loss of the program's own, as of dm_solver_options. */
+typedef struct nn_own {
+    const char *blobs; /* while the net is built */
+    dm_status (*function)(void *context, dm_net *net,
+                          dm_array loss); /* NULL: there is none, or the program writes gradients */
+    void *context;
+    bool waits;
+} nn_own;
+
 /* Of one worker, a second: bytes that it sends, that it reads and writes; operations in products. */
 typedef struct nn_speed {
     double link, memory, flops;
@@ -203,6 +212,9 @@ struct dm_net {
     bool copies;                /* recorded updates write rounded copies too: nn_param_copied, nn_flat_copied */
     bool current;               /* such copies are there, and nobody has written the weights since */
     bool shown;                 /* the program has arrays of parameters, and may write them at any time */
+    nn_own own;                 /* with a function that gives a loss: its value is `value` */
+    dm_array value;
+    dm_array times; /* time.c: of each worker a row of times, for somebody who asks; none: nobody does */
     struct dm_solver *solver;   /* whose training net it is; NULL: none */
     /* Records a step of that, for the caller; none where steps go call by call. */
     dm_status (*step)(struct dm_solver *solver, dm_program *out);
@@ -239,7 +251,7 @@ typedef struct nn_net_setup {
     void *log_context;
     bool shuffle, skip_damaged, debug, lean;
     const char *split;    /* as of dm_net_options */
-    const char *own_loss; /* as of dm_net_options */
+    nn_own own;
     const dm_layer_type *types;
     int type_count;
     int64_t store_bytes;
@@ -396,6 +408,10 @@ dm_status nn_forward(nn_net *net);
 dm_status nn_forward_part(nn_net *net, bool sources);
 /* accumulate: gradients of parameters are added to those that are there. */
 dm_status nn_backward(nn_net *net, bool accumulate);
+bool nn_recordable(const nn_net *net); /* can a program have all its passes' calls? */
+/* The calls that `calls` makes, as a program; seeds advance. Arrays of lent blobs and spares are there inside
+ * alone. */
+dm_status nn_program_record(nn_net *net, dm_status (*calls)(void *context), void *context, dm_program *out);
 dm_status nn_loss(nn_net *net, double *loss); /* of the last forward pass; waits */
 /* --- debug.c: lines as Caffe's debug_info has them: means of magnitudes. They wait. */
 dm_status nn_debug_forward(const nn_layer *layer);
@@ -434,6 +450,10 @@ typedef struct nn_rates {
     double flops, bytes;
 } nn_rates;
 dm_status nn_rates_measure(const nn_net *net, nn_rates *out);
+/* While somebody asks for times, a pass notes when each of its parts begins and each layer ends, on the
+ * workers. */
+dm_status nn_time_begin(const nn_net *net, bool sources);
+dm_status nn_time_end(const nn_layer *layer, bool back);
 /* The same of one worker, and what it sends while all send to the next one. At least two workers. */
 dm_status nn_speed_measure(const nn_net *net, nn_speed *out);
 /* Bytes that a pass of a layer reads or writes at least once, on all workers; 0 where layers beside it do its

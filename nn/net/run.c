@@ -1,6 +1,7 @@
 /* Passes through a net. */
 #include "net/net.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* dmath's own errors get the place of the layer; those that have one stay. */
@@ -15,14 +16,18 @@ static dm_status at_layer(const nn_layer *l, dm_status status)
 dm_status nn_forward_part(nn_net *net, bool sources)
 {
     dm_status status = sources ? DM_OK : nn_params_round(net);
+    status = status == DM_OK ? nn_time_begin(net, sources) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         nn_layer *l = &net->layers[i];
         if (((l->type->traits & NN_SOURCE) != 0) == sources) {
             status = at_layer(l, l->type->forward(l));
             status = status == DM_OK && net->debug ? nn_debug_forward(l) : status;
+            status = status == DM_OK ? nn_time_end(l, false) : status;
         }
     }
-    return status;
+    return status == DM_OK && !sources && net->own.function
+               ? net->own.function(net->own.context, net, net->value)
+               : status;
 }
 
 dm_status nn_forward(nn_net *net)
@@ -79,8 +84,41 @@ dm_status nn_backward(nn_net *net, bool accumulate)
             status = at_layer(l, l->type->backward(l));
         }
         status = status == DM_OK && net->debug ? nn_debug_backward(l) : status;
+        status = status == DM_OK ? nn_time_end(l, true) : status;
     }
     return status == DM_OK && net->debug ? nn_debug_params(net) : status;
+}
+
+bool nn_recordable(const nn_net *net)
+{
+    bool can = !net->debug && !(net->own.function && net->own.waits);
+    for (int i = 0; can && i < net->layer_count; i++) {
+        can = !(net->layers[i].type->traits & NN_WAITS);
+    }
+    return can;
+}
+
+dm_status nn_program_record(nn_net *net, dm_status (*calls)(void *context), void *context, dm_program *out)
+{
+    dm_status status = nn_spares_end(net); /* of passes call by call */
+    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
+    status = status == DM_OK ? dm_program_begin(net->session) : status;
+    if (status != DM_OK) {
+        return status;
+    }
+    net->recording = true;
+    status = dm_program_advance_seeds(net->session);
+    status = status == DM_OK && net->lean ? nn_blobs_make(net, true) : status;
+    status = status == DM_OK ? calls(context) : status;
+    status = status == DM_OK ? nn_spares_end(net) : status;
+    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
+    net->recording = false;
+    if (status == DM_OK) {
+        return dm_program_end(net->session, out);
+    }
+    char text[2048];
+    snprintf(text, sizeof text, "%s", dm_error_message());
+    return dm_program_end(net->session, NULL) == DM_OK ? dm_error_set(status, "%s", text) : status;
 }
 
 dm_array nn_down(nn_layer *l, int bottom)
@@ -141,6 +179,11 @@ dm_status nn_loss(nn_net *net, double *loss)
                                                : sum_of(net, b, &value);
             total += b->loss_weight * value;
         }
+    }
+    if (status == DM_OK && net->own.function) {
+        double value = 0;
+        status = dm_item(net->session, net->value, NULL, &value);
+        total += value;
     }
     if (status == DM_OK) {
         *loss = total;

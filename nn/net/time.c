@@ -14,116 +14,290 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* One function of a layer, alone: all that was queued before is done. ms NULL: among the others, as in a step.
- */
-static dm_status time_one(nn_layer *l, dm_status (*function)(nn_layer *), double *ms)
+/* --- what layers take. A pass notes times on the workers (dm_clock), and nobody waits for a layer: its time
+ * begins where that of the layer before ends. Columns of net->times: when the layers that bring data begin,
+ * when the others do, when each layer's forward function ends, and each one's backward function. */
+static int columns(const nn_net *net)
 {
-    if (!ms) {
-        return function(l);
-    }
-    dm_status status = dm_sync(l->net->session);
-    double start = now_ms();
-    status = status == DM_OK ? function(l) : status;
-    status = status == DM_OK ? dm_sync(l->net->session) : status;
-    *ms = now_ms() - start;
-    return status;
+    return 2 + 2 * net->layer_count;
 }
 
-/* The least time of a command that does next to nothing, with the wait for it: no layer's own, and left out of
- * what each takes. */
-static dm_status time_nothing(dm_session *s, double *ms)
+static dm_status note(const nn_net *net, int column)
 {
-    enum { TRIES = 50 };
-    const dm_layout everywhere = dm_layout_replicated(s);
-    dm_array a;
-    dm_status status = dm_array_create(s, DM_F32, 1, (int64_t[]){1}, &everywhere, &a);
-    if (status != DM_OK) {
-        return status;
-    }
-    *ms = INFINITY;
-    for (int i = 0; status == DM_OK && i < TRIES; i++) {
-        double start = now_ms();
-        status = dm_fill(s, a, 0);
-        status = status == DM_OK ? dm_sync(s) : status;
-        *ms = fmin(*ms, now_ms() - start);
-    }
-    dm_status end = dm_array_destroy(s, a);
+    const int64_t lo[] = {0, column}, extent[] = {dm_workers(net->session), 1};
+    dm_array at = DM_NO_ARRAY;
+    dm_status status = dm_array_view(net->session, net->times, lo, extent, &at);
+    status = status == DM_OK ? dm_clock(net->session, at) : status;
+    dm_status end = dm_array_destroy(net->session, at);
     return status == DM_OK ? end : status;
 }
 
-/* A pass; forward and backward: NULL, or what each layer takes. */
-static dm_status time_pass(nn_net *net, double *forward, double *backward)
+dm_status nn_time_begin(const nn_net *net, bool sources)
 {
-    dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
-    status = status == DM_OK ? nn_params_round(net) : status;
-    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        status = time_one(&net->layers[i], net->layers[i].type->forward, forward ? &forward[i] : NULL);
-    }
-    net->pass++;
-    status = status == DM_OK && net->phase == NN_TRAIN ? nn_spares_make(net) : status;
-    for (int i = 0; i < net->blob_count; i++) {
-        net->blobs[i]->gradients = 0;
-    }
-    for (int i = 0; i < net->param_count; i++) {
-        net->params[i]->gradients = 0;
-    }
-    for (int i = net->layer_count - 1; status == DM_OK && net->phase == NN_TRAIN && i >= 0; i--) {
-        if (net->layers[i].need_backward) {
-            status = time_one(&net->layers[i], net->layers[i].type->backward, backward ? &backward[i] : NULL);
+    return net->times.id ? note(net, sources ? 0 : 1) : DM_OK;
+}
+
+dm_status nn_time_end(const nn_layer *l, bool back)
+{
+    return l->net->times.id ? note(l->net, 2 + l->index + (back ? l->net->layer_count : 0)) : DM_OK;
+}
+
+/* What a pass noted: adds each layer's ms, less what a note takes, to forward and backward,
+ * unless these are NULL. Returns the sum. */
+static double add_up(const nn_net *net, const int64_t *row, double note_ms, double *forward, double *backward)
+{
+    const int count = net->layer_count;
+    double sum = 0;
+    for (int sources = 1; sources >= 0; sources--) {
+        int64_t before = row[1 - sources];
+        for (int k = 0; k < 2 * count; k++) { /* forward, then backward from the last on */
+            const bool back = k >= count;
+            const int i = back ? 2 * count - 1 - k : k;
+            const nn_layer *l = &net->layers[i];
+            const bool source = (l->type->traits & NN_SOURCE) != 0;
+            if (back ? sources || net->phase != NN_TRAIN || !l->need_backward : source != sources) {
+                continue;
+            }
+            double *to = back ? backward : forward;
+            const int64_t now = row[2 + i + (back ? count : 0)];
+            const double ms = fmax((double)(now - before) * 1e-6 - note_ms, 0);
+            before = now;
+            sum += ms;
+            if (to) {
+                to[i] += ms;
+            }
         }
+    }
+    return sum;
+}
+
+static dm_status pass_calls(void *of)
+{
+    nn_net *net = of;
+    dm_status status = nn_forward_part(net, false);
+    return status == DM_OK && net->phase == NN_TRAIN ? nn_backward(net, false) : status;
+}
+
+/* The two kinds of passes: those that note times, and those that do not. */
+typedef struct timing {
+    nn_net *net;
+    dm_array times;        /* of the last pass */
+    dm_array all;          /* of all passes, one behind the other */
+    dm_program program[2]; /* without, with notes; zero: call by call */
+} timing;
+
+/* A pass as in training, but without the update. */
+static dm_status run_pass(const timing *t, bool noted)
+{
+    nn_net *net = t->net;
+    net->times = noted ? t->times : DM_NO_ARRAY;
+    if (!t->program[noted].id) {
+        dm_status status = nn_forward(net);
+        return status == DM_OK && net->phase == NN_TRAIN ? nn_backward(net, false) : status;
+    }
+    dm_status status = nn_forward_part(net, true);
+    status = status == DM_OK ? nn_params_renew(net) : status;
+    net->pass++;
+    return status == DM_OK ? dm_program_run(net->session, t->program[noted], 1, 0, NULL) : status;
+}
+
+/* Makes the program, if there can be one, and runs a first pass, which compiles and plans. */
+static dm_status begin_passes(timing *t, bool noted)
+{
+    nn_net *net = t->net;
+    net->times = noted ? t->times : DM_NO_ARRAY;
+    dm_program *program = &t->program[noted];
+    dm_status status = nn_recordable(net) ? nn_program_record(net, pass_calls, net, program) : DM_OK;
+    status = status == DM_OK && program->id ? dm_program_set_run(net->session, *program, net->pass) : status;
+    status = status == DM_OK ? run_pass(t, noted) : status;
+    return status == DM_OK ? dm_sync(net->session) : status;
+}
+
+static dm_status note_all(void *of)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < columns(of); i++) {
+        status = note(of, i);
     }
     return status;
 }
 
-static int by_size(const void *a, const void *b)
+/* What a note takes, at the worker where it takes longest: the least mean of some tries. rows: room for each
+ * worker's times. */
+static dm_status time_note(const timing *t, int64_t *rows, double *ms)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
+    enum { TRIES = 10 };
+    nn_net *net = t->net;
+    const int many = columns(net);
+    dm_program program = {0};
+    net->times = t->times;
+    dm_status status = nn_recordable(net) ? nn_program_record(net, note_all, net, &program) : DM_OK;
+    *ms = INFINITY;
+    for (int k = 0; status == DM_OK && k < TRIES; k++) {
+        double longest = 0;
+        status = program.id ? dm_program_run(net->session, program, 1, 0, NULL) : note_all(net);
+        status = status == DM_OK ? dm_array_read(net->session, t->times, NULL, NULL, rows, 0) : status;
+        for (int w = 0; status == DM_OK && w < dm_workers(net->session); w++) {
+            const int64_t *row = rows + (int64_t)w * many;
+            longest = fmax(longest, (double)(row[many - 1] - row[0]) * 1e-6 / (many - 1));
+        }
+        *ms = fmin(*ms, longest);
+    }
+    dm_status end = dm_program_destroy(net->session, program);
+    return status == DM_OK ? end : status;
+}
+
+/* Keeps what the last pass has noted, as that of pass k. */
+static dm_status keep(const timing *t, int k)
+{
+    dm_session *s = t->net->session;
+    const int64_t lo[] = {0, (int64_t)k * columns(t->net)}, extent[] = {dm_workers(s), columns(t->net)};
+    dm_array part = DM_NO_ARRAY;
+    dm_status status = dm_array_view(s, t->all, lo, extent, &part);
+    status = status == DM_OK ? dm_copy(s, t->times, part) : status;
+    dm_status end = dm_array_destroy(s, part);
+    return status == DM_OK ? end : status;
+}
+
+/* A pass, or several together, and what they took. */
+typedef struct took {
+    double ms;
+    int pass;
+} took;
+
+static int by_time(const void *a, const void *b)
+{
+    const double x = ((const took *)a)->ms, y = ((const took *)b)->ms;
     return (x > y) - (x < y);
 }
 
-static double median(double *v, int n)
+/* Sorts them: the shorter half comes first, of which means are taken. Returns how many that are. */
+static int shorter_half(took *all, int count)
 {
-    qsort(v, (size_t)n, sizeof *v, by_size);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+    qsort(all, (size_t)count, sizeof *all, by_time);
+    return (count + 1) / 2;
 }
 
-/* out[i] = the median of all[i], all[count + i], ..., less what nothing takes. */
-static void medians(const double *all, int count, int passes, double nothing, double *pass, double *out)
+/* Makes the first row of a pass that of all workers: a layer ends where the last of them ends it, each by its
+ * own clock from the begin of the pass on. So nobody's wait for another worker counts, and the sum is the
+ * longest pass. */
+static void merge_rows(const nn_net *net, int64_t *rows, int64_t apart)
 {
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; k < passes; k++) {
-            pass[k] = all[(int64_t)k * count + i];
+    for (int w = 0; w < dm_workers(net->session); w++) {
+        int64_t *row = rows + w * apart;
+        for (int i = columns(net) - 1; i >= 0; i--) {
+            const int64_t since = row[i] - row[0];
+            rows[i] = w == 0 || since > rows[i] ? since : rows[i];
         }
-        out[i] = fmax(median(pass, passes) - nothing, 0);
     }
 }
 
-/* What passes call by call have made in a lean net, and the spare gradients. */
-static dm_status end_lent(nn_net *net, dm_status status)
-{
-    dm_status spares = nn_spares_end(net), blobs = net->lean ? nn_blobs_end(net, true) : DM_OK;
-    return status != DM_OK ? status : spares != DM_OK ? spares : blobs;
-}
-
-/* Medians, because some pass or other compiles kernels. */
-static dm_status measure(dm_net *net, int passes, double *forward, double *backward)
+/* Means of the shorter half of the passes. */
+static void take_means(const nn_net *net, int64_t *rows, int passes, double note_ms, took *all, double *forward,
+                       double *backward)
 {
     const int count = net->layer_count;
-    const size_t all = (size_t)count * (size_t)passes;
-    double nothing = 0, *times = calloc(2 * all + (size_t)passes, sizeof *times);
+    for (int k = 0; k < passes; k++) {
+        int64_t *pass = rows + (int64_t)k * columns(net);
+        merge_rows(net, pass, (int64_t)passes * columns(net));
+        all[k] = (took){add_up(net, pass, note_ms, NULL, NULL), k};
+    }
+    const int half = shorter_half(all, passes);
+    memset(forward, 0, (size_t)count * sizeof *forward);
+    memset(backward, 0, (size_t)count * sizeof *backward);
+    for (int k = 0; k < half; k++) {
+        (void)add_up(net, rows + (int64_t)all[k].pass * columns(net), note_ms, forward, backward);
+    }
+    for (int i = 0; i < count; i++) {
+        forward[i] /= half;
+        backward[i] /= half;
+    }
+}
+
+/* Passes with notes, and where `plain` is not NULL as many without after some of them, which the program's
+ * clock times: what one takes goes to plain[0 .. *groups). */
+static dm_status run_passes(timing *t, int passes, took *plain, int *groups)
+{
+    enum { MOST = 10 };
+    const int each = (passes + MOST - 1) / MOST;
+    dm_status status = begin_passes(t, true);
+    status = status == DM_OK && plain ? begin_passes(t, false) : status;
+    for (int k = 0; status == DM_OK && k < passes;) {
+        const int end = k + each < passes ? k + each : passes, count = end - k;
+        for (; status == DM_OK && k < end; k++) {
+            status = run_pass(t, true);
+            status = status == DM_OK ? keep(t, k) : status;
+        }
+        if (!plain) {
+            continue;
+        }
+        status = status == DM_OK ? dm_sync(t->net->session) : status;
+        const double start = now_ms();
+        for (int i = 0; status == DM_OK && i < count; i++) {
+            status = run_pass(t, false);
+        }
+        status = status == DM_OK ? dm_sync(t->net->session) : status;
+        plain[(*groups)++] = (took){.ms = (now_ms() - start) / count};
+    }
+    return status;
+}
+
+static dm_status begin_timing(timing *t, int passes)
+{
+    dm_session *s = t->net->session;
+    const int64_t workers = dm_workers(s), shape[] = {workers, columns(t->net)},
+                  long_shape[] = {workers, (int64_t)passes * columns(t->net)};
+    const dm_layout mine = dm_layout_rows(s);
+    dm_status status = dm_array_create(s, DM_I64, 2, shape, &mine, &t->times);
+    status = status == DM_OK ? dm_array_create(s, DM_I64, 2, long_shape, &mine, &t->all) : status;
+    return status == DM_OK ? dm_fill(s, t->times, 0) : status;
+}
+
+static dm_status end_timing(timing *t, dm_status before)
+{
+    nn_net *net = t->net;
+    net->times = DM_NO_ARRAY;
+    const dm_status end[] = {before,
+                             dm_program_destroy(net->session, t->program[0]),
+                             dm_program_destroy(net->session, t->program[1]),
+                             nn_spares_end(net),
+                             net->lean ? nn_blobs_end(net, true) : DM_OK,
+                             dm_array_destroy(net->session, t->times),
+                             dm_array_destroy(net->session, t->all)};
+    for (int i = 0; before == DM_OK && i < NN_COUNT(end); i++) {
+        before = end[i];
+    }
+    return before;
+}
+
+/* plain_ms: NULL, or what a pass without notes takes. */
+static dm_status measure(nn_net *net, int passes, double *forward, double *backward, double *plain_ms)
+{
+    const size_t bytes =
+        (size_t)dm_workers(net->session) * (size_t)passes * (size_t)columns(net) * sizeof(int64_t);
+    timing t = {.net = net};
+    int64_t *rows = malloc(bytes);
+    took *all = calloc(2 * (size_t)passes, sizeof *all), *plain = plain_ms ? all + passes : NULL;
+    double note_ms = 0;
+    int groups = 0;
     dm_status status =
-        times ? time_nothing(net->session, &nothing)
-              : dm_error_no_memory("the times of passes", (2 * all + (size_t)passes) * sizeof *times);
-    for (int i = -1; status == DM_OK && i < passes; i++) { /* the first is a warm-up */
-        const int64_t at = (int64_t)(i < 0 ? 0 : i) * count;
-        status = time_pass(net, times + at, times + all + at);
-    }
+        rows && all ? begin_timing(&t, passes) : dm_error_no_memory("the times of passes", bytes);
+    status = status == DM_OK ? time_note(&t, rows, &note_ms) : status;
+    status = status == DM_OK ? run_passes(&t, passes, plain, &groups) : status;
+    status = status == DM_OK ? dm_array_read(net->session, t.all, NULL, NULL, rows, 0) : status;
     if (status == DM_OK) {
-        medians(times, count, passes, nothing, times + 2 * all, forward);
-        medians(times + all, count, passes, nothing, times + 2 * all, backward);
+        take_means(net, rows, passes, note_ms, all, forward, backward);
     }
-    free(times);
-    return end_lent(net, status);
+    if (status == DM_OK && plain) {
+        const int half = shorter_half(plain, groups);
+        *plain_ms = 0;
+        for (int k = 0; k < half; k++) {
+            *plain_ms += plain[k].ms / half;
+        }
+    }
+    free(rows);
+    free(all);
+    return end_timing(&t, status);
 }
 
 dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backward)
@@ -132,24 +306,7 @@ dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backw
         return dm_error_set(DM_ERR_ARG, "dm_net_measure: net and arrays must be there, passes at least 1");
     }
     dm_status status = nn_net_enter(net);
-    return status == DM_OK ? nn_net_leave(net, measure(net, passes, forward, backward)) : status;
-}
-
-/* Of a whole pass, whose layers nobody waits for: the median. */
-static dm_status measure_pass(nn_net *net, int passes, double *ms)
-{
-    double *times = calloc((size_t)passes, sizeof *times);
-    dm_status status = times ? dm_sync(net->session)
-                             : dm_error_no_memory("the times of passes", (size_t)passes * sizeof *times);
-    for (int i = 0; status == DM_OK && i < passes; i++) {
-        double start = now_ms();
-        status = time_pass(net, NULL, NULL);
-        status = status == DM_OK ? dm_sync(net->session) : status;
-        times[i] = now_ms() - start;
-    }
-    *ms = status == DM_OK ? median(times, passes) : 0;
-    free(times);
-    return end_lent(net, status);
+    return status == DM_OK ? nn_net_leave(net, measure(net, passes, forward, backward, NULL)) : status;
 }
 
 /* --- the rates of all workers together, measured */
@@ -303,18 +460,18 @@ static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, c
     if (!to) {
         return dm_error_no_memory("a text", BUFSIZ);
     }
-    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, median of %d passes\n", "layer", "type",
-            "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
+    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, the shorter half of %d passes\n", "layer",
+            "type", "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
     for (int i = 0; i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         double flops =
             nn_layer_flops(l) * (net->phase == NN_TRAIN && l->need_backward ? 1 + 1 + l->down[0] : 1);
-        double bytes = nn_layer_bytes(l, false) + nn_layer_bytes(l, true), took = forward[i] + backward[i];
+        double bytes = nn_layer_bytes(l, false) + nn_layer_bytes(l, true), ms = forward[i] + backward[i];
         double limit = 1e3 * (flops / r->flops > bytes / r->bytes ? flops / r->flops : bytes / r->bytes);
         fprintf(to, "%-20s %-16s %10.3f %10.3f %10.4g %10.2f %10.3f ", l->name, l->type->name, forward[i],
                 backward[i], flops * 1e-9, bytes / (1 << 20), limit);
-        if (limit > 0 && took > 0) {
-            fprintf(to, "%6.0f%%\n", 100 * limit / took);
+        if (limit > 0 && ms > 0) {
+            fprintf(to, "%6.0f%%\n", 100 * limit / ms);
         } else {
             fprintf(to, "%7s\n", "-");
         }
@@ -325,8 +482,8 @@ static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, c
     double all = sum_of[0] + sum_of[1];
     fprintf(to, "%-20s %-16s %10.3f %10.3f %10s %10s %10.3f %6.0f%%   together %.3f\n", "all", "", sum_of[0],
             sum_of[1], "", "", sum_of[2], all > 0 ? 100 * sum_of[2] / all : 0, all);
-    fprintf(to, "a pass whose layers are not waited for: %.3f ms, %.0f%% of the sum\n", pass,
-            all > 0 ? 100 * pass / all : 0);
+    fprintf(to, "a pass without notes of time: %.3f ms; the sum is %.0f%% of it\n", pass,
+            pass > 0 ? 100 * all / pass : 0);
     fprintf(to,
             "limit: the larger of GFLOP / %.4g a second and MiB / %.4g a second, the rates of a product and a "
             "sum on these "
@@ -338,12 +495,10 @@ static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, c
 static dm_status time_net(dm_net *net, int passes, char **text)
 {
     size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
-    double *forward = malloc(bytes), *backward = malloc(bytes);
-    dm_status status = forward && backward ? measure(net, passes, forward, backward)
+    double *forward = malloc(bytes), *backward = malloc(bytes), pass = 0;
+    dm_status status = forward && backward ? measure(net, passes, forward, backward, &pass)
                                            : dm_error_no_memory("the times of layers", 2 * bytes);
     nn_rates r = {1, 1};
-    double pass = 0;
-    status = status == DM_OK ? measure_pass(net, passes, &pass) : status;
     status = status == DM_OK ? nn_rates_measure(net, &r) : status;
     status = status == DM_OK ? print_times(net, passes, &r, forward, backward, pass, text) : status;
     free(forward);

@@ -56,6 +56,18 @@ static dm_status say(const dm_solver *s, const nn_layer *l)
     return status;
 }
 
+/* The loss of the program's own has no layer. */
+static dm_status look_at_own(dm_solver *s)
+{
+    double value = 0;
+    dm_status status = dm_item(s->session, s->net->value, NULL, &value);
+    if (status == DM_OK && isnan(value)) {
+        s->nan_said = true;
+        nn_solver_log(s, "the loss of the program's own is nan at iteration %lld", (long long)s->iter);
+    }
+    return status;
+}
+
 dm_status nn_solver_loss(dm_solver *s, double *loss)
 {
     dm_status status = nn_loss(s->net, loss);
@@ -71,5 +83,5 @@ dm_status nn_solver_loss(dm_solver *s, double *loss)
             status = say(s, b->producer);
         }
     }
-    return status;
+    return status == DM_OK && look && !s->nan_said && s->net->own.function ? look_at_own(s) : status;
 }

@@ -57,6 +57,7 @@ static dm_status build(dm_solver *s, const char *field, int64_t i, int phase, co
                           .split = phase == NN_TEST ? NULL : s->split,
                           .debug = s->debug && !apart,
                           .lean = phase == NN_TRAIN && s->lean,
+                          .own = phase == NN_TRAIN ? s->own : (nn_own){0},
                           .types = s->types,
                           .type_count = s->type_count,
                           .store_bytes = s->store_bytes,

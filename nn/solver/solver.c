@@ -161,6 +161,12 @@ static dm_status make_solver(const char *call, dm_session *session, const source
             "update DM_UPDATE_DEFAULT, DM_UPDATE_WHOLE or DM_UPDATE_DEALT",
             call);
     }
+    if ((o.own_loss != NULL) != (o.own != NULL)) {
+        return dm_error_set(
+            DM_ERR_ARG,
+            "%s: own_loss names the blobs whose gradients the function own gives: one of the two is NULL",
+            call);
+    }
     if (o.test_workers < 0 || (o.test_workers > 0 && o.test_workers >= dm_workers(session))) {
         return dm_error_set(
             DM_ERR_ARG,
@@ -185,6 +191,7 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     s->split = o.split;
     s->stages = o.stages;
     s->level = o.level;
+    s->own = (nn_own){o.own_loss, o.own, o.own_context, o.own_waits != 0};
     s->types = o.layer_types;
     s->type_count = o.layer_type_count;
     s->lean = o.lean != 0;

@@ -41,6 +41,7 @@ struct dm_solver {
     bool debug, lean;                 /* debug_info; as of dm_solver_options */
     const char *split, *stages;       /* as of dm_solver_options, while it is opened */
     int level;                        /* so too */
+    nn_own own;                       /* so too */
     const dm_layer_type *types;       /* so too */
     int type_count;
     int64_t store_bytes;

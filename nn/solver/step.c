@@ -5,16 +5,11 @@
  * go call by call. */
 #include "solver/solver.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static bool recordable(const dm_solver *s)
 {
-    bool can = s->iter_size == 1 && s->clip < 0 && !s->debug;
-    for (int i = 0; can && i < s->net->layer_count; i++) {
-        can = !(s->net->layers[i].type->traits & NN_WAITS);
-    }
-    return can;
+    return s->iter_size == 1 && s->clip < 0 && !s->debug && nn_recordable(s->net);
 }
 
 const nn_rate *nn_step_rate(const dm_solver *s, double mult)
@@ -48,37 +43,24 @@ static dm_status make_rates(dm_solver *s)
     return status;
 }
 
-/* update: the backward pass and the update too. */
-static dm_status record(dm_solver *s, bool update, dm_program *out)
+static dm_status forward_calls(void *solver)
 {
-    nn_net *net = s->net;
-    dm_status status = nn_spares_end(net); /* of passes call by call */
-    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
-    status = status == DM_OK ? dm_program_begin(s->session) : status;
-    if (status != DM_OK) {
-        return status;
-    }
-    net->recording = true;
-    status = dm_program_advance_seeds(s->session);
-    status = status == DM_OK && net->lean ? nn_blobs_make(net, true) : status;
-    status = status == DM_OK ? nn_forward_part(net, false) : status;
-    status = status == DM_OK && update ? nn_backward(net, false) : status;
-    status = status == DM_OK && update ? nn_solver_move(s, 0, 1) : status;
-    status = status == DM_OK && update ? nn_spares_end(net) : status;
-    status = status == DM_OK && net->lean ? nn_blobs_end(net, true) : status;
-    net->recording = false;
-    if (status == DM_OK) {
-        return dm_program_end(s->session, out);
-    }
-    char text[2048];
-    snprintf(text, sizeof text, "%s", dm_error_message());
-    return dm_program_end(s->session, NULL) == DM_OK ? dm_error_set(status, "%s", text) : status;
+    const dm_solver *s = solver;
+    return nn_forward_part(s->net, false);
+}
+
+static dm_status step_calls(void *solver)
+{
+    dm_solver *s = solver;
+    dm_status status = nn_forward_part(s->net, false);
+    status = status == DM_OK ? nn_backward(s->net, false) : status;
+    return status == DM_OK ? nn_solver_move(s, 0, 1) : status;
 }
 
 dm_status nn_step_of(dm_solver *s, dm_program *out)
 {
     dm_status status = s->rates || !recordable(s) ? DM_OK : make_rates(s);
-    return status == DM_OK && recordable(s) ? record(s, true, out) : status;
+    return status == DM_OK && recordable(s) ? nn_program_record(s->net, step_calls, s, out) : status;
 }
 
 dm_status nn_step_record(dm_solver *s)
@@ -111,7 +93,7 @@ dm_status nn_step_forward(dm_solver *s)
     if (!s->net->lean || !s->program.id) {
         return nn_forward(s->net);
     }
-    dm_status status = record(s, false, &program);
+    dm_status status = nn_program_record(s->net, forward_calls, s, &program);
     status =
         status == DM_OK ? dm_memory_trim(s->session) : status; /* workers with GPUs keep that of the step */
     status = status == DM_OK ? dm_program_set_run(s->session, program, s->net->pass) : status;

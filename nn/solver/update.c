@@ -65,7 +65,7 @@ dm_status nn_solver_rule(dm_solver *s)
 
 static bool has_loss(const nn_net *net)
 {
-    bool any = false;
+    bool any = net->own.function != NULL;
     for (int i = 0; i < net->blob_count; i++) {
         any = any || net->blobs[i]->loss_weight != 0;
     }

@@ -22,7 +22,7 @@ add_dependencies(tests_brief ${brief})
 
 # Nets and layers on emulated GPUs: kernels and graphs there; other numbers of workers are the same plans, which the CPUs have.
 # (test_gradients takes a minute there; by hand.)
-foreach(program test_net test_layers test_lean test_fused test_copies)
+foreach(program test_net test_layers test_lean test_fused test_copies test_time)
   dmath_test(${program}_emulated ${program})
   set_property(TEST ${program}_emulated APPEND PROPERTY ENVIRONMENT DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2 DMATH_SHARE_GPU=1
                                                                  DMATH_TEST_WORKERS=2,5)

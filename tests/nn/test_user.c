@@ -473,11 +473,161 @@ static void test_solvers(void **state)
     }
 }
 
+/* --- a solver with a loss of the program's own: that of EuclideanLoss, by calls. The same weights and losses
+ * as with the layer, to rounding; in programs, call by call, lean and beside another loss, to the bit. */
+static dm_status euclid(void *context, dm_net *net, dm_array loss)
+{
+    dm_array q, t, own;
+    ++*(int *)context;
+    dm_status status = dm_net_blob(net, "q", &q, NULL);
+    status = status == DM_OK ? dm_net_blob(net, "data", &t, NULL) : status;
+    status = status == DM_OK ? dm_net_own_gradient(net, "q", &own) : status;
+    dm_map_arg args[] = {DM_ARG("q", q), DM_ARG("t", t)};
+    status = status == DM_OK ? dm_map(session, "(q - t) / 6", 2, args, own) : status;
+    return status == DM_OK ? dm_map(session, "sum((q - t) * (q - t) / 12)", 2, args, loss) : status;
+}
+
+enum { OWN_PARAMS = 5 * 5 + 5 };
+typedef struct own_case {
+    const char *more; /* of the solver */
+    bool layer, beside, lean, waits;
+} own_case;
+
+static void train_own(const own_case *o, told *t, float params[OWN_PARAMS])
+{
+    static const char data[] =
+        "layer { name: 'd' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { shape { dim: [6, 5] } "
+        "shape { dim: 6 } "
+        "data_filler { type: 'gaussian' std: 1 } data_filler { type: 'constant' value: 2 } } }\n" IP(
+            "q", "data", "5");
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    int calls = 0;
+    char text[4096];
+    snprintf(text, sizeof text, "%s%s%s", data,
+             o->layer    ? "layer { name: 'l' type: 'EuclideanLoss' bottom: ['q', 'data'] top: 'l' }\n"
+             : o->beside ? ""
+                         : "layer { name: 's' type: 'Silence' bottom: 'label' }\n",
+             o->beside ? "layer { name: 'm' type: 'SoftmaxWithLoss' bottom: ['q', 'label'] top: 'm' }\n" : "");
+    write_file("net.prototxt", text);
+    snprintf(text, sizeof text,
+             "net: 'net.prototxt' base_lr: 0.05 momentum: 0.9 lr_policy: 'fixed' display: 1 max_iter: 6 "
+             "snapshot_after_train: false %s\n",
+             o->more);
+    write_file("solver.prototxt", text);
+    if (!o->layer) {
+        options.own_loss = "q";
+        options.own = euclid;
+        options.own_context = &calls;
+        options.own_waits = o->waits;
+    }
+    options.lean = o->lean;
+    options.event = take_event;
+    options.event_context = t;
+    CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+    CHECK(dm_solver_run(solver, NULL, NULL));
+    dm_array w, b;
+    CHECK(dm_net_param(dm_solver_net(solver), "q", 0, &w, NULL));
+    CHECK(dm_net_param(dm_solver_net(solver), "q", 1, &b, NULL));
+    CHECK(dm_read(session, w, params));
+    CHECK(dm_read(session, b, params + 25));
+    const bool step_by_step = o->waits || *o->more;
+    if (o->layer       ? calls != 0
+        : step_by_step ? calls < 6
+                       : calls == 0 || calls > 3) { /* the last pass shows the loss */
+        fail_msg("the function was called %d times", calls);
+    }
+    CHECK(dm_solver_close(solver));
+}
+
+static void test_solver_own_loss(void **state)
+{
+    static const own_case cases[] = {{"", .layer = true},
+                                     {""},
+                                     {"", .waits = true},
+                                     {"", .lean = true},
+                                     {"iter_size: 2", .layer = true},
+                                     {"iter_size: 2"},
+                                     {"", .layer = true, .beside = true},
+                                     {"", .beside = true},
+                                     {"debug_info: true", .beside = true}};
+    static const int same_as[] = {-1, 0, 1, 1, -1, 4, -1, 6, 7}; /* of two with the function to the bit */
+    static told t[COUNT(cases)];
+    static float params[COUNT(cases)][OWN_PARAMS];
+    (void)state;
+    memset(t, 0, sizeof t);
+    for (int i = 0; i < COUNT(cases); i++) {
+        train_own(&cases[i], &t[i], params[i]);
+        const int j = same_as[i];
+        if (j < 0) {
+            continue;
+        }
+        const bool exact = !cases[j].layer;
+        assert_true(t[i].losses == t[j].losses && t[i].losses == 7);
+        for (int k = 0; k < OWN_PARAMS; k++) {
+            const double apart = fabs((double)params[i][k] - (double)params[j][k]);
+            if (apart > (exact ? 0 : 1e-5)) {
+                fail_msg("case %d: parameter %d is %g, and %g in case %d", i, k, (double)params[i][k],
+                         (double)params[j][k], j);
+            }
+        }
+        for (int k = 0; k < t[i].losses; k++) {
+            if (fabs(t[i].loss[k] - t[j].loss[k]) > (exact ? 0 : 1e-5 * fabs(t[j].loss[k]))) {
+                fail_msg("case %d: loss %d is %g, and %g in case %d", i, k, t[i].loss[k], t[j].loss[k], j);
+            }
+        }
+    }
+    assert_true(t[1].loss[6] < t[1].loss[0] && t[7].loss[0] > t[1].loss[0]);
+}
+
+static dm_status no_number(void *context, dm_net *net, dm_array loss)
+{
+    (void)context;
+    (void)net;
+    return dm_fill(session, loss, NAN);
+}
+
+static void test_solver_own_refused(void **state)
+{
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    told t = {.losses = 0};
+    (void)state;
+    write_file(
+        "net.prototxt",
+        "layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [6, 5] } } }\n" IP(
+            "q", "data", "5"));
+    write_file("solver.prototxt", "net: 'net.prototxt' base_lr: 0.05 lr_policy: 'fixed' display: 1 max_iter: 2 "
+                                  "snapshot_after_train: false\n");
+    expect(dm_solver_open(session, "solver.prototxt", &options, &solver), DM_ERR_FORMAT,
+           "has no loss to train by");
+    options.own_loss = "q";
+    expect(dm_solver_open(session, "solver.prototxt", &options, &solver), DM_ERR_ARG, "one of the two is NULL");
+    options.own = no_number;
+    options.own_loss = NULL;
+    expect(dm_solver_open(session, "solver.prototxt", &options, &solver), DM_ERR_ARG, "one of the two is NULL");
+    options.own_loss = "r";
+    expect(dm_solver_open(session, "solver.prototxt", &options, &solver), DM_ERR_ARG,
+           "the net has no blob 'r'");
+    options.own_loss = "q";
+    options.log = take_line;
+    options.log_context = &t;
+    CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+    CHECK(dm_solver_run(solver, NULL, NULL));
+    assert_non_null(strstr(t.lines, "the loss of the program's own is nan at iteration 0\n"));
+    CHECK(dm_solver_close(solver));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layers),   cmocka_unit_test(test_refused),        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_own_loss), cmocka_unit_test(test_force_backward), cmocka_unit_test(test_solvers),
-        cmocka_unit_test(test_lean)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_sizes),
+                                       cmocka_unit_test(test_own_loss),
+                                       cmocka_unit_test(test_force_backward),
+                                       cmocka_unit_test(test_solvers),
+                                       cmocka_unit_test(test_lean),
+                                       cmocka_unit_test(test_solver_own_loss),
+                                       cmocka_unit_test(test_solver_own_refused)};
     return cmocka_run_group_tests(tests, begin, end);
 }

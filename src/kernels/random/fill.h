@@ -9,12 +9,13 @@
  *   CONST: p0    IDENTITY: p0 where all indices are equal, else 0 (ndim 2)
  *   ARANGE: p0 + p1 * linear index (row-major in shape; computed in f64 for floats, int64 for ints)
  *   UNIFORM: [p0, p1): floats p0 + (p1 - p0) * u, u in [0, 1) of 53 bits (f64) or 24 bits (other floats: made
- * in f32, then rounded, so a 16-bit value may reach p1); ints: p0 + floor(u64-based unbiased-enough scaling)
+ *            in f32, then rounded, so a 16-bit value may reach p1); ints: p0 + floor(u64-based
+ *            unbiased-enough scaling)
  *   NORMAL: mean p0, standard deviation p1 (floats only)
  *   GAMMA: shape p0, scale p1; POISSON: rate p0. Made in f64 and converted, an element a counter
- * (distributions.h). With `element` p0 is an f64 in memory, the second reference CLOCK: all elements alike, the
- * time in ns at which the fill runs (i64 only); no other kind depends on when and where UNIFORM and NORMAL:
- * Philox4x32-10, key = seed, counter from the linear index (random.h). Only IEEE +, -, *,
+ *            (distributions.h). With `element` p0 is an f64 in memory, the second reference
+ *   CLOCK, the one kind that depends on when and where: the time in ns at which the fill runs (i64 only)
+ * UNIFORM and NORMAL: Philox4x32-10, key = seed, counter from the linear index (random.h). Only IEEE +, -, *,
  * /, sqrt and explicit fma are used, no libm, so that every backend gives the same bits. */
 enum dmi_fill_kind {
     DMI_FILL_CONST,
