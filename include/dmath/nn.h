@@ -172,8 +172,8 @@ typedef struct dm_net_options {
      * estimated time says, the others by batch. Large layers, and named ones, are computed in ranges of
      * outputs, as many as slices (about as many, of groups of filters): their results have the same bits in all
      * forms. NULL: none is named. The word "measured" beside or instead of such: these estimates take rates
-     * that are measured when the net is opened, in about a second, in arrays of 112 MiB on each worker, and
-     * which the log tells; else 5 GB/s sent, 10 GB/s of memory and 50 Gflop/s a worker. A layer of another
+     * that are measured when the net is opened, in about a second, in arrays of 112 to 192 MiB on each worker,
+     * and which the log tells; else 5 GB/s sent, 10 GB/s of memory and 50 Gflop/s a worker. A layer of another
      * type, one that uses another's weights, another word: DM_ERR_ARG. */
     const char *split;
     /* Types of the program's own, one behind the other as far apart as layer_types[0].size says; they are copied, their
@@ -279,8 +279,8 @@ DM_API DM_CHECKED dm_status dm_net_explain(dm_net *net, char **text);
 /* The same with an estimate of each layer's time forward and backward, in ms: the larger of its operations in
  * products / `flops` and of the bytes that it reads or writes at least once / `bytes`, rates a second of all
  * workers together; what is sent is not in it. 0 and 0: the rates of a product and of a sum on the workers,
- * measured as dm_net_time does, in arrays of 96 MiB on each worker; blocks then. Errors: DM_ERR_ARG (rates that
- * are not positive). */
+ * measured as dm_net_time does, in arrays of 96 MiB on each worker, on fast GPUs 192; blocks then. Errors:
+ * DM_ERR_ARG (rates that are not positive). */
 DM_API DM_CHECKED dm_status dm_net_explain_at(dm_net *net, double flops, double bytes, char **text);
 /* A table of the layers with blobs, shapes and parameters. */
 DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);

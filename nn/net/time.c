@@ -360,24 +360,47 @@ static dm_status end_probe(const probe *p, dm_status before)
     return before;
 }
 
-dm_status nn_rates_measure(const nn_net *net, nn_rates *out)
+/* Of a product of `side` rows on each worker with `side` x `side` weights. */
+static dm_status measure_product(const nn_net *net, int64_t side, double *seconds)
 {
-    enum { SIDE = 1024, LONG = 1 << 23 };
     dm_session *s = net->session;
-    const int64_t rows = (int64_t)SIDE * dm_workers(s), many = (int64_t)LONG * dm_workers(s);
-    const dm_layout everywhere = dm_layout_replicated(s), mine = dm_layout_batch(s, rows, 0),
-                    parts = dm_layout_rows(s);
-    double seconds = 0;
-    probe p = {.session = s}, m = {.session = s};
-    dm_status status = dm_array_create(s, net->type, 2, (int64_t[]){rows, SIDE}, &mine, &p.a);
-    status =
-        status == DM_OK ? dm_array_create(s, net->type, 2, (int64_t[]){SIDE, SIDE}, &everywhere, &p.b) : status;
-    status = status == DM_OK ? dm_array_create(s, net->type, 2, (int64_t[]){rows, SIDE}, &mine, &p.c) : status;
+    const int64_t rows[] = {side * dm_workers(s), side}, square[] = {side, side};
+    const dm_layout everywhere = dm_layout_replicated(s), mine = dm_layout_batch(s, rows[0], 0);
+    probe p = {.session = s};
+    dm_status status = dm_array_create(s, net->type, 2, rows, &mine, &p.a);
+    status = status == DM_OK ? dm_array_create(s, net->type, 2, square, &everywhere, &p.b) : status;
+    status = status == DM_OK ? dm_array_create(s, net->type, 2, rows, &mine, &p.c) : status;
     status = status == DM_OK ? dm_fill(s, p.a, 0.5) : status;
     status = status == DM_OK ? dm_fill(s, p.b, 0.5) : status;
-    status = status == DM_OK ? seconds_of(&p, product, &seconds) : status;
-    out->flops = 2.0 * (double)rows * SIDE * SIDE / seconds;
-    status = end_probe(&p, status);
+    status = status == DM_OK ? seconds_of(&p, product, seconds) : status;
+    return end_probe(&p, status);
+}
+
+/* A product of few rows does not fill a GPU: larger ones, up to MOST, while one takes less than half a ms. */
+static dm_status measure_products(const nn_net *net, double *flops)
+{
+    enum { FIRST = 1024, MOST = 4096 };
+    const double short_s = 5e-4;
+    double seconds = 0;
+    dm_status status = DM_OK;
+    *flops = 0;
+    for (int64_t side = FIRST; status == DM_OK && side <= MOST && seconds < short_s; side *= 2) {
+        status = measure_product(net, side, &seconds);
+        *flops =
+            fmax(*flops, 2.0 * (double)side * (double)side * (double)side * dm_workers(net->session) / seconds);
+    }
+    return status;
+}
+
+dm_status nn_rates_measure(const nn_net *net, nn_rates *out)
+{
+    enum { LONG = 1 << 23 };
+    dm_session *s = net->session;
+    const int64_t many = (int64_t)LONG * dm_workers(s);
+    const dm_layout parts = dm_layout_rows(s);
+    double seconds = 0;
+    probe m = {.session = s};
+    dm_status status = measure_products(net, &out->flops);
     dm_array *of[] = {&m.a, &m.b, &m.c};
     for (int i = 0; status == DM_OK && i < 3; i++) {
         status = dm_array_create(s, DM_F32, 1, &many, &parts, of[i]);
