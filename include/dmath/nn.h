@@ -254,7 +254,8 @@ DM_API DM_CHECKED dm_status dm_net_write(dm_net *net, const char *blob, const fl
 DM_API DM_CHECKED dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndim,
                                               int64_t shape[DM_MAX_DIMS], float *elements);
 
-/* Layer i, 0 <= i < dm_net_layers: strings are the net's. */
+/* Layer i, 0 <= i < dm_net_layers: strings are the net's. A Convolution or Deconvolution of several bottoms is
+ * as many layers, side by side, of one name and with the same parameters. */
 typedef struct dm_layer_info {
     size_t size; /* set by the caller: sizeof(dm_layer_info) */
     const char *name, *type;
@@ -291,7 +292,8 @@ DM_API DM_CHECKED dm_status dm_net_show(const dm_net *net, char **text);
  * and what goes on beside later layers is theirs. Beside it the layer's floating-point operations in products,
  * the bytes that it must read or write, and what part of its time these would take at the rates of the workers,
  * which are measured; at the end the time of a pass that notes nothing, from the program's side, with the
- * rounding of weights in a net of 16 bits. Blocks. */
+ * rounding of weights in a net of 16 bits. A loss of the program's own counts with the first backward function.
+ * Blocks. */
 DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 /* A message of a prototxt file as dmath reads it, printed back: "NetParameter", "SolverParameter". No session is
  * needed. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED. */
