@@ -101,7 +101,7 @@ static dm_status put_times(FILE *to, dm_net *net)
     for (int i = 0; i < n && status == DM_OK; i++) {
         most = fmax(most, forward[i] + backward[i]);
     }
-    fputs("<h2>Time of each layer</h2><p>Milliseconds, each layer alone, median of 3 passes.</p>\n"
+    fputs("<h2>Time of each layer</h2><p>Milliseconds, of the workers, the shorter half of 3 passes.</p>\n"
           "<table><tr><th>layer<th>type<th>forward<th>backward<th></tr>\n",
           to);
     for (int i = 0; i < n && status == DM_OK; i++) {
