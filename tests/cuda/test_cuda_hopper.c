@@ -35,7 +35,7 @@ static double sum_of(const dmi_convolution *d, const double *x, const double *dy
                 int64_t h = i - d->pad[0] + r * d->dilation[0], v = j - d->pad[1] + s * d->dilation[1];
                 if (h >= 0 && h < d->in[0] && v >= 0 && v < d->in[1]) {
                     sum += dy[((n * d->out[0] + i) * d->out[1] + j) * d->out[2] + o] *
-                           x[((n * d->in[0] + h) * d->in[1] + v) * d->in[2] + o / out * in + c];
+                           x[((n * d->in[0] + h) * d->in[1] + v) * d->dnn.pitch[0] + o / out * in + c];
                 }
             }
         }
@@ -86,9 +86,10 @@ static void weights_case(fixture *f, rng *r)
     random_shape(r, &d);
     d.in[2] = d.group * form_of->width * rng_in(r, 1, 2);
     d.out[2] = d.group * 8 * rng_in(r, 1, 30);
+    d.dnn.pitch[0] = d.in[2] + 8 * rng_in(r, 0, 2);
     assert_true(dmi_weights_plan(&d, form, &job) > 0);
     job.ranges = (int32_t)rng_in(r, 1, job.steps < DMI_WEIGHTS_RANGES ? job.steps : DMI_WEIGHTS_RANGES);
-    int64_t pixels = d.dnn.samples * d.in[0] * d.in[1] * d.in[2],
+    int64_t pixels = d.dnn.samples * d.in[0] * d.in[1] * d.dnn.pitch[0],
             places = d.dnn.samples * d.out[0] * d.out[1] * d.out[2],
             weights = d.out[2] * d.kernel[0] * d.kernel[1] * (d.in[2] / d.group);
     uint16_t *x = make_numbers(r, d.dnn.dtype, pixels), *dy = make_numbers(r, d.dnn.dtype, places);
@@ -101,7 +102,7 @@ static void weights_case(fixture *f, rng *r)
     CUDA(cudaDeviceSynchronize());
     job.w = gpu_w;
     job.parts = parts;
-    dmi_cuda_run_weights_job(f->q, &d, &job, gpu_x, gpu_dy);
+    dmi_cuda_run_weights_job(f->q, &d, &job, gpu_x, d.dnn.pitch[0], gpu_dy);
     finish(f);
     uint16_t *w = download(gpu_w, weights * 2);
     check(&d, x_opened, dy_opened, w);
@@ -128,7 +129,7 @@ static double y_of(const dmi_convolution *d, const double *x, const double *w, c
             int64_t h = i - d->pad[0] + r * d->dilation[0], v = j - d->pad[1] + s * d->dilation[1];
             for (int64_t c = 0; c < in && h >= 0 && h < d->in[0] && v >= 0 && v < d->in[1]; c++) {
                 sum += x[((n * d->in[0] + h) * d->in[1] + v) * d->dnn.pitch[0] + c] *
-                       w[((o * d->kernel[0] + r) * d->kernel[1] + s) * in + c];
+                       w[((o * d->kernel[0] + r) * d->kernel[1] + s) * dmi_cudnn_lines(in) + c];
             }
         }
     }
@@ -145,7 +146,8 @@ static void forward_case(fixture *f, rng *r)
     d.dnn.pitch[1] = d.out[2] + 8 * rng_in(r, 0, 3);
     int64_t places = d.dnn.samples * d.out[0] * d.out[1],
             pixels = d.dnn.samples * d.in[0] * d.in[1] * d.dnn.pitch[0],
-            weights = d.out[2] * d.kernel[0] * d.kernel[1] * d.in[2], bytes = places * d.dnn.pitch[1] * 2;
+            weights = d.out[2] * d.kernel[0] * d.kernel[1] * dmi_cudnn_lines(d.in[2]),
+            bytes = places * d.dnn.pitch[1] * 2;
     uint16_t *x = make_numbers(r, d.dnn.dtype, pixels), *w = make_numbers(r, d.dnn.dtype, weights);
     double *x_opened = opened(d.dnn.dtype, x, pixels), *w_opened = opened(d.dnn.dtype, w, weights);
     float bias[240];

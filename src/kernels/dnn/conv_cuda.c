@@ -153,7 +153,7 @@ static bool by_own(const dmi_kernel_call *call, void *const *at)
     bool own = dmi_cudnn_is_built() && dmi_cudnn_takes(d) &&
                dmi_cuda_weights_takes(call->queue, d, dmi_cudnn_workspace(d));
     if (own) {
-        dmi_cuda_run_weights(call->queue, d, at[0], at[1], at[2],
+        dmi_cuda_run_weights(call->queue, d, at[0], d->in[2], at[1], at[2],
                              (char *)call->workspace + dmi_dnn_moved_bytes(&d->dnn, 3));
     }
     return own;

@@ -120,19 +120,8 @@ static kept *kept_get(cache *c, int which, const dmi_convolution *d, cudnnHandle
     return k;
 }
 
-/* By the plan, or forward by the library's own kernel (k NULL). */
-static cudnnStatus_t run_one(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *one,
-                             void *const operand[DMI_CUDNN_OPERANDS], char *workspace)
-{
-    if (k) {
-        return dmi_cudnn_plan_run(&k->plan, handle, operand, workspace);
-    }
-    dmi_cuda_run_forward(q, one, operand[0], operand[2], operand[3], operand[1]);
-    return CUDNN_STATUS_SUCCESS;
-}
-
 /* Group by group, on its channels where they are. one: the convolution of a group. */
-static cudnnStatus_t run_in_place(dmi_queue *q, const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
+static cudnnStatus_t run_in_place(const kept *k, cudnnHandle_t handle, const dmi_convolution *d,
                                   const dmi_convolution *one, void *const operand[DMI_CUDNN_OPERANDS],
                                   char *workspace)
 {
@@ -143,9 +132,33 @@ static cudnnStatus_t run_in_place(dmi_queue *q, const kept *k, cudnnHandle_t han
                                           (char *)operand[1] + g * one->out[2] * elem,
                                           (char *)operand[2] + g * one->out[2] * one->columns[1] * elem,
                                           operand[3] ? (float *)operand[3] + g * one->out[2] : NULL};
-        s = run_one(q, k, handle, one, part, workspace);
+        s = dmi_cudnn_plan_run(&k->plan, handle, part, workspace);
     }
     return s;
+}
+
+/* Forward by the library's own kernel, group by group. */
+static void run_own(dmi_queue *q, const dmi_convolution *d, const dmi_convolution *one,
+                    void *const operand[DMI_CUDNN_OPERANDS], char *workspace)
+{
+    int64_t pitch = dmi_cudnn_lines(one->in[2]),
+            weights = one->out[2] * one->kernel[0] * one->kernel[1] * pitch;
+    dmi_cuda_depth lines = {.samples = d->out[2],
+                            .block = {1, 1},
+                            .channels = (int)one->in[2],
+                            .depth = (int)one->in[2],
+                            .pitch = (int)pitch,
+                            .turns = 1};
+    for (int a = 0; a < 2; a++) {
+        lines.in[a] = lines.out[a] = (int)d->kernel[a];
+    }
+    dmi_cuda_launch_depth(q, &lines, operand[2], workspace);
+    for (int64_t g = 0; g < d->group; g++) {
+        dmi_cuda_run_forward(q, one, (uint16_t *)operand[0] + g * one->in[2],
+                             (uint16_t *)workspace + g * weights,
+                             operand[3] ? (float *)operand[3] + g * one->out[2] : NULL,
+                             (uint16_t *)operand[1] + g * one->out[2]);
+    }
 }
 
 /* May the gradient by the input be a convolution forward, of dy by the turned weights? */
@@ -187,8 +200,7 @@ static cudnnStatus_t run_turned(dmi_queue *q, const kept *k, cudnnHandle_t handl
                                .places = d->kernel[0] * d->kernel[1]};
     void *const forward[DMI_CUDNN_OPERANDS] = {operand[1], operand[0], workspace, NULL};
     dmi_cuda_launch_turned(q, &t, operand[2], workspace);
-    return run_in_place(q, k, handle, d, one, forward,
-                        workspace + dmi_cudnn_part(d, d->out[2] * d->columns[1]));
+    return run_in_place(k, handle, d, one, forward, workspace + dmi_cudnn_part(d, d->out[2] * d->columns[1]));
 }
 
 /* Group by group, each an image of its own in the workspace. sums: of dy by channel, made on the way, or NULL.
@@ -232,6 +244,7 @@ static dmi_cuda_depth depth_of(const dmi_convolution *d, const dmi_convolution *
     dmi_cuda_depth p = {.samples = weights ? d->out[2] : d->dnn.samples,
                         .channels = (int)d->in[2],
                         .depth = (int)folded->in[2],
+                        .pitch = (int)folded->in[2],
                         .turns = weights ? side : 1,
                         .shift = (int)d->stride[1]};
     for (int a = 0; a < 2; a++) {
@@ -243,17 +256,21 @@ static dmi_cuda_depth depth_of(const dmi_convolution *d, const dmi_convolution *
     return p;
 }
 
-/* Forward or by the weights, on blocks of pixels. */
+/* Forward or by the weights, on blocks of pixels. k NULL: by the library's own kernels, from whole lines of
+ * memory. */
 static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, int which, cudnnHandle_t handle,
                                 const dmi_convolution *d, const dmi_convolution *folded,
                                 void *const operand[DMI_CUDNN_OPERANDS], char *workspace)
 {
     dmi_cuda_depth image = depth_of(d, folded, false), weights = depth_of(d, folded, true);
-    char *x = workspace,
-         *w = x + dmi_cudnn_part(d, d->dnn.samples * folded->in[0] * folded->in[1] * folded->in[2]);
-    char *bias = w + dmi_cudnn_part(d, folded->out[2] * folded->columns[1]);
+    int64_t pitch = dmi_cudnn_lines(folded->in[2]);
+    char *x = workspace, *w = x + dmi_cudnn_part(d, d->dnn.samples * folded->in[0] * folded->in[1] * pitch);
+    char *bias = w + dmi_cudnn_part(d, folded->out[2] * folded->kernel[0] * folded->kernel[1] * pitch);
     char *room = bias + dmi_cudnn_bias_bytes(folded);
     void *part[DMI_CUDNN_OPERANDS] = {x, operand[1], w, operand[3]};
+    cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
+    image.pitch = k ? image.pitch : (int)pitch;
+    weights.pitch = k || which == DMI_CUDNN_WEIGHTS ? weights.pitch : (int)pitch;
     dmi_cuda_launch_depth(q, &image, operand[0], x);
     if (which != DMI_CUDNN_WEIGHTS) {
         dmi_cuda_launch_depth(q, &weights, operand[2], w);
@@ -262,7 +279,13 @@ static cudnnStatus_t run_folded(dmi_queue *q, const kept *k, int which, cudnnHan
         dmi_cuda_launch_turns(q, d->out[2], weights.turns, operand[3], (float *)bias);
         part[3] = bias;
     }
-    cudnnStatus_t s = run_one(q, k, handle, folded, part, room);
+    if (k) {
+        s = dmi_cudnn_plan_run(&k->plan, handle, part, room);
+    } else if (which == DMI_CUDNN_WEIGHTS) {
+        dmi_cuda_run_weights(q, folded, x, pitch, operand[1], w, room);
+    } else {
+        dmi_cuda_run_forward(q, folded, x, w, part[3], operand[1]);
+    }
     if (which == DMI_CUDNN_WEIGHTS) {
         dmi_cuda_launch_depth_back(q, &weights, d->dnn.dtype, w, operand[2]);
     }
@@ -296,11 +319,15 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     pthread_mutex_lock(&lock);
     cache *c = join(q, dnn);
     bool by_turned = which == DMI_CUDNN_DATA && turns(d);
-    bool own = forward && dmi_cuda_forward_takes(q, &one);
+    bool own = (forward && dmi_cuda_forward_takes(q, &one)) ||
+               (folds && which == DMI_CUDNN_WEIGHTS && dmi_cuda_weights_takes(q, &one, dmi_cudnn_room(d)));
+    if (own && folds) {
+        one.dnn.pitch[DMI_CUDNN_X] = dmi_cudnn_lines(one.in[2]);
+    }
     kept *k = !c || own   ? NULL
               : by_turned ? kept_get(c, DMI_CUDNN_FUSED, &turned, dnn->handle, dmi_cudnn_room(d))
                           : kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
-    bool in_place = packs && forward && (own || (k && k->plan.plan));
+    bool in_place = packs && forward && k && k->plan.plan;
     if (by_turned && k && !k->plan.plan) {
         by_turned = false;
         k = kept_get(c, which, &one, dnn->handle, dmi_cudnn_room(d));
@@ -312,13 +339,15 @@ bool dmi_cudnn_conv(dmi_queue *q, int which, const dmi_convolution *d, void *con
     }
     bool serves = own || (k && k->plan.plan);
     cudnnStatus_t s = CUDNN_STATUS_SUCCESS;
-    if (serves) {
+    if (own && !folds) {
+        run_own(q, d, &one, operand, workspace);
+    } else if (serves) {
         void *sums = which == DMI_CUDNN_WEIGHTS ? at[3] : NULL;
         s = by_turned  ? run_turned(q, k, dnn->handle, d, &turned, operand, workspace)
-            : in_place ? run_in_place(q, k, dnn->handle, d, &one, operand, workspace)
+            : in_place ? run_in_place(k, dnn->handle, d, &one, operand, workspace)
             : packs    ? run_groups(q, k, dnn->handle, d, &one, operand, sums, workspace)
             : folds    ? run_folded(q, k, which, dnn->handle, d, &one, operand, workspace)
-                       : run_one(q, k, dnn->handle, &one, operand, workspace);
+                       : dmi_cudnn_plan_run(&k->plan, dnn->handle, operand, workspace);
     }
     pthread_mutex_unlock(&lock);
     if (s != CUDNN_STATUS_SUCCESS) {

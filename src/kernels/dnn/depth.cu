@@ -39,7 +39,7 @@ static __global__ void __launch_bounds__(THREADS)
         bool inside = (int)a < p.block[0] && line >= 0 && line < p.in[0] && at >= 0 && at < width;
         made.v[k] = inside ? x[(n * p.in[0] + line) * width + at] : (uint16_t)0;
     }
-    *(group<uint16_t, V> *)(folded + (int64_t)i * V) = made;
+    *(group<uint16_t, V> *)(folded + (int64_t)pixel * p.pitch + e) = made;
 }
 
 void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x, void *folded)
@@ -56,7 +56,8 @@ void dmi_cuda_launch_depth(dmi_queue *q, const dmi_cuda_depth *p, const void *x,
     for (int64_t n = 0; n < all; n += most) {
         int64_t items = (all - n < most ? all - n : most) * sample;
         launch_after(q, line % V == 0 ? fold<true> : fold<false>, dim3(blocks_for(items, THREADS)), *p, by,
-                     (uint32_t)items, (uint32_t)n, (const uint16_t *)x, (uint16_t *)folded + n * sample * V);
+                     (uint32_t)items, (uint32_t)n, (const uint16_t *)x,
+                     (uint16_t *)folded + n * p->out[0] * p->out[1] * p->pitch);
     }
     dmi_cuda_launched(q, "depth");
 }

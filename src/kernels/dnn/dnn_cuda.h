@@ -125,7 +125,7 @@ void dmi_cuda_launch_turned(dmi_queue *q, const dmi_cuda_turned *t, const void *
 typedef struct dmi_cuda_depth {
     int64_t samples;
     int in[2], out[2], block[2], pad[2]; /* rows and columns: of x, folded, of a block; of zeros before x */
-    int channels, depth;                 /* of x; folded, a multiple of 8 */
+    int channels, depth, pitch;          /* of x; folded, a multiple of 8; from one folded pixel to the next */
     int turns, shift;                    /* 1 or more; columns */
 } dmi_cuda_depth;
 /* folded[t samples + n, i, j, (a block[1] + b) channels + c]
@@ -172,14 +172,15 @@ void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DM
 /* --- forward_cuda.c, weights_cuda.c: convolutions by kernels of the library's own, on Hopper GPUs */
 /* Forward, of one group: where cuDNN would fill up channels. */
 bool dmi_cuda_forward_takes(const dmi_queue *q, const dmi_convolution *d);
-/* d has pitches (dnn.pitch, DMI_CUDNN_X and Y). bias: may be NULL, and then there is no ReLU. */
+/* d has pitches (dnn.pitch, DMI_CUDNN_X and Y). w: places of a window lie dmi_cudnn_lines apart. bias: may be
+ * NULL, and then there is no ReLU. */
 void dmi_cuda_run_forward(dmi_queue *q, const dmi_convolution *d, const void *x, const void *w,
                           const void *bias, void *y);
 /* The gradient by the weights, of 16 bits and without strides: where it is faster than cuDNN's, and `room`
  * bytes of workspace are enough. */
 bool dmi_cuda_weights_takes(const dmi_queue *q, const dmi_convolution *d, int64_t room);
-void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
-                          void *workspace);
+void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, int64_t x_pitch,
+                          const void *dy, void *w, void *workspace);
 
 /* --- cudnn_cuda.c */
 enum {

@@ -63,6 +63,11 @@ static inline int64_t dmi_cudnn_bias_bytes(const dmi_convolution *folded)
 {
     return (folded->out[2] * (int64_t)sizeof(float) + 255) / 256 * 256;
 }
+/* So many channels of 16 bits, in whole lines of memory: of what the library's own kernels load. */
+static inline int64_t dmi_cudnn_lines(int64_t channels)
+{
+    return (channels + 63) / 64 * 64;
+}
 /* Bytes of so many elements in the workspace. */
 static inline int64_t dmi_cudnn_part(const dmi_convolution *d, int64_t elements)
 {

@@ -82,13 +82,15 @@ int64_t dmi_cudnn_workspace(const dmi_convolution *d)
     if (dmi_cudnn_folds(d)) {
         dmi_convolution f;
         dmi_cudnn_fold(d, &f);
-        x = d->dnn.samples * f.in[0] * f.in[1] * f.in[2];
-        return dmi_cudnn_room(d) + dmi_cudnn_part(d, x) + dmi_cudnn_part(d, f.out[2] * f.columns[1]) +
+        x = d->dnn.samples * f.in[0] * f.in[1] * dmi_cudnn_lines(f.in[2]);
+        return dmi_cudnn_room(d) + dmi_cudnn_part(d, x) +
+               dmi_cudnn_part(d, f.out[2] * f.kernel[0] * f.kernel[1] * dmi_cudnn_lines(f.in[2])) +
                dmi_cudnn_bias_bytes(&f);
     }
     int64_t images = dmi_cudnn_part(d, x) + dmi_cudnn_part(d, y),
-            w = dmi_cudnn_part(d, d->out[2] * d->columns[1]);
-    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? DMI_MAX(images, w) : 0);
+            w = dmi_cudnn_part(d,
+                               d->out[2] * d->kernel[0] * d->kernel[1] * dmi_cudnn_lines(d->in[2] / d->group));
+    return dmi_cudnn_room(d) + (dmi_cudnn_packs(d) ? DMI_MAX(images, w) : w);
 }
 
 static int64_t convolution(const void *desc, const dmi_device_facts *facts)

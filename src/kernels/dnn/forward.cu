@@ -108,7 +108,7 @@ static __device__ __forceinline__ void load_tile(const dmi_forward_job &job, con
         barrier_arrive_expecting(full, shape<N>::STAGE);
         load_window(&job.x, chunk * WIDTH, w, h, n, (uint16_t)(right * job.dilation[1]),
                     (uint16_t)(down * job.dilation[0]), to, full);
-        load_box(&job.w, place * job.channels + chunk * WIDTH, output, to + X_BYTES, full);
+        load_box(&job.w, place * job.pitch + chunk * WIDTH, output, to + X_BYTES, full);
         if (++chunk == job.chunks) {
             chunk = 0;
             place++;

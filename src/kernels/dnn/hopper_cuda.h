@@ -1,5 +1,5 @@
-/* Between the host code of the gradients by the weights on Hopper GPUs (weights_cuda.c) and its kernels
- * (weights.cu). */
+/* Between the host code of convolutions on Hopper GPUs (weights_cuda.c, forward_cuda.c) and its kernels
+ * (weights.cu, forward.cu). */
 #ifndef DMI_DNN_HOPPER_CUDA_H
 #define DMI_DNN_HOPPER_CUDA_H
 
@@ -21,7 +21,7 @@ void dmi_cuda_make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convoluti
                              int64_t channels, int64_t pitch, int pixels);
 
 /* --- weights.cu: STEP: pixels of y that a stage has, of BOX channels. */
-enum { DMI_WEIGHTS_STEP = 64, DMI_WEIGHTS_BOX = 64, DMI_WEIGHTS_GROUPS = 8, DMI_WEIGHTS_RANGES = 32 };
+enum { DMI_WEIGHTS_STEP = 64, DMI_WEIGHTS_BOX = 64, DMI_WEIGHTS_GROUPS = 8, DMI_WEIGHTS_RANGES = 66 };
 
 /* A thread block's tile: 64 outputs for each of `high` warpgroups, by `wide` units. A unit is `width` channels
  * of x at one place of the window. */
@@ -54,7 +54,7 @@ int64_t dmi_weights_plan(const dmi_convolution *d, int form, dmi_weights_job *jo
 int64_t dmi_weights_bytes(const dmi_weights_job *job);
 /* Of a job that has parts and w. */
 void dmi_cuda_run_weights_job(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
-                              const void *dy);
+                              int64_t x_pitch, const void *dy);
 /* parts, then w. */
 void dmi_cuda_launch_weights(dmi_queue *q, const dmi_weights_job *job, dm_dtype dtype);
 
@@ -68,7 +68,7 @@ typedef struct dmi_forward_job {
     int wide, width;                        /* 96 or 128; 48 or 64 */
     int32_t blocks, tiles, across, outputs; /* blocks: of threads; across: tiles beside one another */
     int32_t steps, chunks;                  /* chunks: of the channels, at a place of the window */
-    int32_t channels, columns, out[2], pad[2], dilation[2];
+    int32_t pitch, columns, out[2], pad[2], dilation[2]; /* pitch: of w, from place to place of a window */
 } dmi_forward_job;
 void dmi_cuda_launch_forward(dmi_queue *q, const dmi_forward_job *job, dm_dtype dtype);
 

@@ -139,13 +139,13 @@ int64_t dmi_weights_bytes(const dmi_weights_job *job)
 }
 
 void dmi_cuda_run_weights_job(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
-                              const void *dy)
+                              int64_t x_pitch, const void *dy)
 {
     for (int64_t g = 0; g < d->group; g++) {
         dmi_cuda_make_map(q, &job->dy[g], d->dnn.dtype, (const char *)dy + g * job->outputs * 2,
                           d->dnn.samples * d->out[0] * d->out[1], job->outputs, d->out[2], DMI_WEIGHTS_STEP);
         dmi_cuda_make_image_map(q, &job->x[g], d, (const char *)x + g * job->channels * 2, job->channels,
-                                d->in[2], DMI_WEIGHTS_STEP);
+                                x_pitch, DMI_WEIGHTS_STEP);
     }
     if (q->error == 0) {
         dmi_cuda_launch_weights(q, job, d->dnn.dtype);
@@ -158,13 +158,13 @@ bool dmi_cuda_weights_takes(const dmi_queue *q, const dmi_convolution *d, int64_
     return dmi_cuda_hopper_serves(q, d) && choose(d, &job) && dmi_weights_bytes(&job) <= room;
 }
 
-void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, const void *dy, void *w,
-                          void *workspace)
+void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, int64_t x_pitch,
+                          const void *dy, void *w, void *workspace)
 {
     dmi_weights_job job;
     if (choose(d, &job)) {
         job.parts = workspace;
         job.w = w;
-        dmi_cuda_run_weights_job(q, d, &job, x, dy);
+        dmi_cuda_run_weights_job(q, d, &job, x, x_pitch, dy);
     }
 }
