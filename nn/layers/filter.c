@@ -43,6 +43,9 @@ dm_status nn_filter_follow(nn_layer *l)
     for (int i = 0; filter && i < l->bottoms && follows && !is(l, "Silence"); i++) {
         follows = l->bottom[i]->filter == filter;
     }
+    if (filter && (is(l, "Reshape") || is(l, "Flatten"))) {
+        follows = follows && l->top[0]->shape[0] == l->bottom[0]->shape[0];
+    }
     bool labels = is(l, "SoftmaxWithLoss") || is(l, "Accuracy");
     if (filter && !follows) {
         return nn_layer_fail(l, "bottom", DM_ERR_UNSUPPORTED,

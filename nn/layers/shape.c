@@ -94,13 +94,39 @@ dm_status nn_concat_backward(nn_layer *l)
  * a view of it in the top's shape. */
 enum { ORDERED, ORDERED_DIFF, SHAPED };
 
+/* Where dim 0 is another one then, samples lie elsewhere. The largest common divisor of both says into how many
+ * parts, which are whole samples of both, the array can be dealt out. */
+static bool moves(const nn_layer *l)
+{
+    return l->bottom[0]->shape[0] != l->top[0]->shape[0];
+}
+
+static dm_status parted(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0];
+    int64_t parts = x->shape[0];
+    const int64_t workers = dm_workers(l->net->session);
+    for (int64_t b = l->top[0]->shape[0], rest = 0; b; b = rest) {
+        rest = parts % b;
+        parts = b;
+    }
+    dm_layout layout = dm_layout_rows(l->net->session);
+    layout.block[0] = (parts + workers - 1) / workers * (x->shape[0] / parts);
+    return dm_array_create(l->net->session, DM_F32, x->ndim, x->shape, &layout, &l->scratch[ORDERED]);
+}
+
+static bool through(const nn_layer *l)
+{
+    return l->top[0]->image || moves(l);
+}
+
 static dm_status prepare(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0], *y = l->top[0];
     dm_session *s = l->net->session;
     dm_status status = DM_OK;
-    if (y->image) {
-        status = nn_scratch(l, ORDERED, false, x->ndim, x->shape);
+    if (through(l)) {
+        status = moves(l) ? parted(l) : nn_scratch(l, ORDERED, false, x->ndim, x->shape);
         return status == DM_OK
                    ? dm_array_reshape(s, l->scratch[ORDERED], y->ndim, y->shape, &l->scratch[SHAPED])
                    : status;
@@ -121,7 +147,7 @@ static dm_status forward(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0], *y = l->top[0];
     dm_status status = turn(l, x->image, true, x->data, l->scratch[ORDERED]);
-    return status == DM_OK && y->image ? turn(l, true, false, l->scratch[SHAPED], y->data) : status;
+    return status == DM_OK && through(l) ? turn(l, y->image, false, l->scratch[SHAPED], y->data) : status;
 }
 
 static dm_status backward(nn_layer *l)
@@ -130,8 +156,8 @@ static dm_status backward(nn_layer *l)
     if (!l->down[0]) {
         return DM_OK;
     }
-    dm_array down = nn_down(l, 0), from = l->scratch[y->image ? ORDERED : ORDERED_DIFF];
-    dm_status status = y->image ? turn(l, true, true, y->diff, l->scratch[SHAPED]) : DM_OK;
+    dm_array down = nn_down(l, 0), from = l->scratch[through(l) ? ORDERED : ORDERED_DIFF];
+    dm_status status = through(l) ? turn(l, y->image, true, y->diff, l->scratch[SHAPED]) : DM_OK;
     return nn_down_done(l, 0, status == DM_OK ? turn(l, x->image, false, from, down) : status);
 }
 
@@ -143,9 +169,9 @@ dm_status nn_flatten_setup(nn_layer *l)
     int64_t shape[DM_MAX_DIMS];
     dm_status status = nn_axis(l, "axis", b->ndim, &first);
     status = status == DM_OK ? nn_axis(l, "end_axis", b->ndim, &last) : status;
-    if (status == DM_OK && (first < 1 || last < first)) {
-        status = nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED,
-                               "flattens dims %d to %d: they must lie behind the batch", first, last);
+    if (status == DM_OK && last < first) {
+        status = nn_layer_fail(l, "axis", DM_ERR_SHAPE,
+                               "flattens dims %d to %d: the last lies before the first", first, last);
     }
     for (int d = 0; status == DM_OK && d < b->ndim; d++) {
         if (d > first && d <= last) {
@@ -226,11 +252,6 @@ dm_status nn_reshape_setup(nn_layer *l)
     int64_t shape[DM_MAX_DIMS];
     int ndim = 0;
     dm_status status = new_shape(l, shape, &ndim);
-    if (status == DM_OK && shape[0] != l->bottom[0]->shape[0]) {
-        status =
-            nn_layer_fail(l, "shape", DM_ERR_UNSUPPORTED, "makes %lld samples out of %lld: dim 0 must stay",
-                          (long long)shape[0], (long long)l->bottom[0]->shape[0]);
-    }
     return status == DM_OK ? nn_top_shape(l, 0, ndim, shape) : status;
 }
 

@@ -241,6 +241,15 @@ static const struct {
                                                         LOSS("a"),
      {"e", "c", "a"},
      1},
+    {"images as steps of sequences",
+     INPUTS "layer { name: 'go' type: 'Input' top: 'cont' input_param { shape { dim: [3, 2] } } }\n" CONV(
+         "c", "data", "num_output: 4 kernel_size: 3") ONE("s", "Reshape", "c",
+                                                          "reshape_param { shape { dim: [3, 2, -1] } }")
+         PAIR("r", "LSTM", "'s', 'cont'",
+              "recurrent_param { num_output: 4 weight_filler { type: 'gaussian' std: 0.5 } }")
+             ONE("f", "Flatten", "r", "flatten_param { end_axis: 1 axis: 0 }") IP("ip", "f", "4") LOSS("ip"),
+     {"c", "r", "ip"},
+     2},
     {"embed, batch reindex",
      INPUTS "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 5 num_output: 4 "
             "weight_filler { type: 'gaussian' std: 1 } } }\n" IP("a", "data", "4")

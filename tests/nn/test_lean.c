@@ -56,6 +56,14 @@ static const char recurrent[] =
         SIMPLE("f", "Flatten", "l", "f", "") IP("b", "f", "5")
             JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "");
 
+/* Samples go to other workers, and back. */
+static const char sequences[] = DATA("dim: [8, 3, 6, 5]") CONV("c", "data", "num_output: 4 kernel_size: 3")
+    SIMPLE("s", "Reshape", "c", "s", "reshape_param { shape { dim: [4, 2, -1] } }")
+        SIMPLE("t", "InnerProduct", "s", "t",
+               "inner_product_param { num_output: 6 axis: 2 weight_filler { type: 'xavier' } }")
+            SIMPLE("f", "Flatten", "t", "f", "flatten_param { axis: 0 end_axis: 1 }") IP("b", "f", "5")
+                JOIN("SoftmaxWithLoss", "loss", "['b', 'label']", "");
+
 #define WEIGHTS "convolution_param { weight_filler { type: 'xavier' } "
 static const char volumes[] =
     DATA("dim: [8, 2, 9, 8, 7]") CONV("c1", "data", "num_output: 6 kernel_size: 3 pad: 1 stride: [2, 1, 1]")
@@ -78,6 +86,7 @@ static const struct {
             {pooled, NULL, DM_BF16, 4},   {pooled, NULL, DM_F16, 0},
             {rows, NULL, DM_F32, 4},      {rows, "a=batch", DM_F16, 3},
             {recurrent, NULL, DM_F32, 4}, {volumes, NULL, DM_F32, 4},
+            {sequences, NULL, DM_F32, 4}, {sequences, NULL, DM_BF16, 3},
             {volumes, NULL, DM_BF16, 4},  {widened, NULL, DM_F32, 4},
             {widened, NULL, DM_BF16, 3}};
 

@@ -488,7 +488,7 @@ static void test_flatten(void **state)
     (void)state;
     for (int i = 0; i < COUNT(shapes); i++) {
         const shape *s = &shapes[i];
-        for (int first = 1; first < s->ndim; first++) {
+        for (int first = 0; first < s->ndim; first++) {
             for (int last = first; last < s->ndim; last++) {
                 char layer[256];
                 shape top = {0, {0}};
@@ -529,6 +529,16 @@ static void test_reshape(void **state)
         {{4, {7, 1, 3, 8}}, "shape { } axis: 1 num_axes: 1", {3, {7, 3, 8}}},
         {{3, {7, 3, 8}}, "shape { dim: [2, -1] } axis: -2", {4, {7, 3, 2, 4}}},
         {{2, {7, 24}}, "shape { dim: [0, 2, 3, -1] }", {4, {7, 2, 3, 4}}},
+        /* samples lie elsewhere then */
+        {{2, {12, 5}}, "shape { dim: [3, 4, 5] }", {3, {3, 4, 5}}},
+        {{3, {3, 4, 5}}, "shape { dim: [-1, 5] }", {2, {12, 5}}},
+        {{2, {6, 5}}, "shape { dim: [10, 3] }", {2, {10, 3}}},
+        {{2, {7, 5}}, "shape { dim: [5, 7] }", {2, {5, 7}}},
+        {{4, {4, 6, 2, 3}}, "shape { dim: [8, 3, 0, 0] }", {4, {8, 3, 2, 3}}},
+        {{4, {4, 6, 2, 3}}, "shape { dim: [3, 2, 4, 6] }", {4, {3, 2, 4, 6}}},
+        {{4, {4, 6, 2, 3}}, "shape { dim: 1 } axis: 0 num_axes: 0", {5, {1, 4, 6, 2, 3}}},
+        {{5, {1, 4, 3, 2, 2}}, "shape { } axis: 0 num_axes: 1", {4, {4, 3, 2, 2}}},
+        {{2, {64, 60}}, "shape { dim: [16, 4, -1] }", {3, {16, 4, 60}}},
     };
     (void)state;
     for (int i = 0; i < COUNT(cases); i++) {
@@ -659,10 +669,8 @@ static void test_refusals(void **state)
         {"7, 3, 5, 2", "7",
          "type: 'Scale' bottom: 'x' scale_param { num_axes: 2 filler { type: 'positive_unitball' } }",
          DM_ERR_UNSUPPORTED, "has the filler positive_unitball"},
-        {"7, 3, 5", "7", "type: 'Flatten' bottom: 'x' flatten_param { axis: 0 }", DM_ERR_UNSUPPORTED,
-         "flattens dims 0 to 2"},
-        {"7, 3, 5", "7", "type: 'Reshape' bottom: 'x' reshape_param { shape { dim: [3, 7, 5] } }",
-         DM_ERR_UNSUPPORTED, "makes 3 samples out of 7"},
+        {"7, 3, 5", "7", "type: 'Flatten' bottom: 'x' flatten_param { axis: 1 end_axis: 0 }", DM_ERR_SHAPE,
+         "flattens dims 1 to 0"},
     };
     (void)state;
     for (int i = 0; i < COUNT(cases); i++) {
