@@ -100,6 +100,24 @@ def check_images(images):
     print("images: read, resized, transformed")
 
 
+def check_inks():
+    """JPEGs of cyan, magenta, yellow and black: plain, inverted as Adobe's marker says, and that as Y, Cb, Cr and black."""
+    inks = random.integers(0, 256, (2, 3, 4))
+    near = np.concatenate([random.integers(60, 200, (2, 3, 1)), random.integers(100, 150, (2, 3, 2)), random.integers(0, 256, (2, 3, 1))], -1)
+    bgr = jpeg_pixels(near[:, :, :3])[::8, ::8]
+    for data, inverted in ((jpeg(inks), 255 - inks), (jpeg(inks, adobe=0), inks),
+                           (jpeg(near, adobe=2), np.concatenate([255 - bgr[:, :, ::-1], near[:, :, 3:]], -1))):
+        pathlib.Path("inks.jpg").write_bytes(data)
+        pathlib.Path("list").write_text("inks.jpg 1\n")
+        light = (inverted[:, :, :3] + 1) / 256 * inverted[:, :, 3:]
+        expected = np.repeat(np.repeat(light[:, :, ::-1], 8, 0), 8, 1).transpose(2, 0, 1)
+        for colour, planes_of in ((True, lambda p: p), (False, to_gray)):
+            x, _, _ = extract(IMAGE.format(n=1, own="" if colour else "is_color: false", transform=""))
+            off = abs(x[0] - planes_of(expected)).max()
+            assert x.shape[1:] == planes_of(expected).shape and off <= 2.1, (colour, off)
+    print("images: four inks")
+
+
 def check_shuffle():
     own = "new_height: 4 new_width: 4 shuffle: true"
     runs = [extract(IMAGE.format(n=4, own=own, transform=""), batches=6, workers=w) for w in (1, 3)]
@@ -346,6 +364,7 @@ if __name__ == "__main__":
     if decoders:
         images = make_images()
         check_images(images)
+        check_inks()
         pathlib.Path("list").write_text("".join(f"{name} {k}\n" for k, (name, _) in enumerate(images)))
         check_shuffle()
         check_damage(images)

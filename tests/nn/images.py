@@ -45,8 +45,8 @@ def png(pixels, depth=8, palette=None, filters=True, cut=None):
 
 
 # ---- JPEG: baseline, blocks of one value each, so that the transform is no question
-def jpeg(blocks):
-    """blocks: H x W (gray) or H x W x 3 (Y, Cb, Cr) values of 8 x 8 blocks."""
+def jpeg(blocks, adobe=None):
+    """blocks: H x W (gray), H x W x 3 (Y, Cb, Cr) or x 4 (inks) values of 8 x 8 blocks. adobe: the transform in an Adobe marker."""
     blocks = np.asarray(blocks)
     if blocks.ndim == 2:
         blocks = blocks[:, :, None]
@@ -77,7 +77,8 @@ def jpeg(blocks):
     scan = np.packbits(np.array(bits, np.uint8)).tobytes().replace(b"\xff", b"\xff\0")
     head = struct.pack(">BHHB", 8, rows * 8, cols * 8, n) + b"".join(bytes([c + 1, 0x11, 0]) for c in range(n))
     order = bytes([n]) + b"".join(bytes([c + 1, 0]) for c in range(n)) + bytes([0, 63, 0])
-    return (b"\xff\xd8" + segment(0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0") + segment(0xDB, b"\0" + bytes([1] * 64)) + segment(0xC0, head) +
+    marker = b"" if adobe is None else segment(0xEE, b"Adobe" + struct.pack(">HHHB", 100, 0, 0, adobe))
+    return (b"\xff\xd8" + (marker or segment(0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0")) + segment(0xDB, b"\0" + bytes([1] * 64)) + segment(0xC0, head) +
             segment(0xC4, b"\0" + dc) + segment(0xC4, b"\x10" + ac) + segment(0xDA, order) + scan + b"\xff\xd9")
 
 
