@@ -57,12 +57,15 @@ dm_array nn_bias_diff(const nn_layer *l)
     return l->params > 1 ? l->param[1]->diff : DM_NO_ARRAY;
 }
 
-dm_status nn_one_beta(nn_layer *l, dm_array bias_diff, double *beta)
+dm_status nn_one_beta(nn_layer *l, int weight, int bias, double *beta)
 {
-    beta[0] = beta[1] = nn_param_beta(l, 0);
-    return bias_diff.id != 0 && nn_param_beta(l, 1) != beta[0]
-               ? nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both")
-               : DM_OK;
+    const double betas[2] = {nn_param_beta(l, weight), bias >= 0 ? nn_param_beta(l, bias) : 0};
+    *beta = betas[0];
+    if (bias < 0 || betas[0] == betas[1]) {
+        return DM_OK;
+    }
+    *beta = 1; /* another layer shares one of the two and has been here; the other is 0 before */
+    return dm_fill(l->net->session, l->param[betas[0] == 0 ? weight : bias]->diff, 0);
 }
 
 /* --- Convolution */
@@ -188,7 +191,7 @@ static dm_status conv_range_weights(const nn_layer *l, const nn_range *r, const 
 dm_status nn_convolution_backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
-    double beta[2];
+    double beta[2] = {0, 0};
     if (nn_conv_is_nd(l)) {
         return nn_conv_nd_backward(l);
     }
@@ -196,7 +199,7 @@ dm_status nn_convolution_backward(nn_layer *l)
         return nn_fused_backward(l);
     }
     dm_array bias = l->bias_behind ? DM_NO_ARRAY : nn_bias_diff(l);
-    dm_status status = nn_one_beta(l, bias, beta);
+    dm_status status = nn_one_beta(l, 0, bias.id ? 1 : -1, &beta[0]);
     if (status == DM_OK && l->ranges) {
         return nn_ranges_backward(l, beta, conv_range_data, conv_range_weights);
     }

@@ -82,8 +82,8 @@ dm_status nn_inner_backward(nn_layer *l)
     if (nn_inner_by_rows(l)) {
         return nn_inner_rows_backward(l);
     }
-    double beta[2];
-    dm_status status = nn_one_beta(l, nn_bias_diff(l), beta);
+    double beta[2] = {0, 0};
+    dm_status status = nn_one_beta(l, 0, nn_bias_diff(l).id ? 1 : -1, &beta[0]);
     if (status == DM_OK && l->ranges) {
         return nn_ranges_backward(l, beta, range_data, range_weights);
     }

@@ -23,9 +23,10 @@ dm_status nn_to_int(const nn_layer *layer, const char *field, int64_t value, int
 /* Parameter 1, a number an output, where the layer's message asks for it; its array, and that of its gradient.
  */
 dm_status nn_bias_param(nn_layer *layer, int64_t outputs, nn_param **out);
-/* nn_param_beta of the weights, and of the bias if its gradient is made with that of the weights: one factor
- * for both. */
-dm_status nn_one_beta(nn_layer *layer, dm_array bias_diff, double *beta);
+/* nn_param_beta of parameter `weight`, and of `bias` (-1: none) whose gradient is made with that of the weight:
+ * one factor for both. Where a layer shares one of the two, the gradient of the other becomes 0 and is added
+ * to. */
+dm_status nn_one_beta(nn_layer *layer, int weight, int bias, double *beta);
 dm_array nn_bias_of(const nn_layer *layer);
 dm_array nn_bias_diff(const nn_layer *layer);
 /* --- sides.c: spatial dims of Convolution, Deconvolution and Im2col: those behind the axis, which has the

@@ -183,12 +183,10 @@ static dm_status backward(nn_layer *l)
 {
     dm_session *s = l->net->session;
     int64_t steps = l->bottom[0]->shape[0], h = l->u.dim;
-    double beta = nn_param_beta(l, 0), beta2 = nn_param_beta(l, recurrent(l));
+    double beta = 0, beta2 = nn_param_beta(l, recurrent(l));
     dm_array x, before, gates;
-    if (nn_param_beta(l, 1) != beta) {
-        return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both");
-    }
-    dm_status status = dm_permute(s, l->top[0]->diff, swap, l->scratch[HIDDEN_DIFF]);
+    dm_status status = nn_one_beta(l, 0, 1, &beta);
+    status = status == DM_OK ? dm_permute(s, l->top[0]->diff, swap, l->scratch[HIDDEN_DIFF]) : status;
     status = status == DM_OK ? dm_fill(s, l->scratch[CELL_CARRY], 0) : status;
     status = status == DM_OK ? dm_fill(s, l->scratch[HIDDEN_CARRY], 0) : status;
     for (int64_t t = steps - 1; status == DM_OK && t >= 0; t--) {

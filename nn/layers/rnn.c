@@ -126,12 +126,11 @@ static dm_status step_backward(nn_layer *l, int64_t t)
 /* Gradients of the weights that rows of `in` meet, and of a bias. */
 static dm_status weights(nn_layer *l, dm_array in, dm_array diff, int weight, int bias)
 {
-    double beta = nn_param_beta(l, weight);
-    if (bias >= 0 && nn_param_beta(l, bias) != beta) {
-        return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares its weights or its bias, but not both");
-    }
-    return nn_inner_weights(l, l->net->slices, in, diff, beta, l->param[weight]->diff,
-                            bias >= 0 ? l->param[bias]->diff : DM_NO_ARRAY);
+    double beta = 0;
+    dm_status status = nn_one_beta(l, weight, bias, &beta);
+    return status == DM_OK ? nn_inner_weights(l, l->net->slices, in, diff, beta, l->param[weight]->diff,
+                                              bias >= 0 ? l->param[bias]->diff : DM_NO_ARRAY)
+                           : status;
 }
 
 static dm_status backward(nn_layer *l)

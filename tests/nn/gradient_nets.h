@@ -8,6 +8,14 @@
 #define PAIR(name, type, bottoms, rest)                                                                        \
     "layer { name: '" name "' type: '" type "' bottom: [" bottoms "] top: '" name "' " rest " }\n"
 
+/* Its weights and its bias have names of their own. */
+#define NAMED(name, type, bottoms, weights, bias, rest)                                                        \
+    "layer { name: '" name "' type: '" type "' bottom: [" bottoms "] top: '" name "' param { name: '" weights  \
+    "' } param { name: '" bias "' } " rest " }\n"
+#define FILLED                                                                                                 \
+    "num_output: 4 weight_filler { type: 'gaussian' std: 0.4 } bias_filler { type: 'uniform' min: -0.5 max: "  \
+    "0.5 }"
+
 static const struct {
     const char *what, *text;
     const char *params[4]; /* layers whose parameters are checked against central differences */
@@ -249,6 +257,26 @@ static const struct {
               "recurrent_param { num_output: 4 weight_filler { type: 'gaussian' std: 0.5 } }")
              ONE("f", "Flatten", "r", "flatten_param { end_axis: 1 axis: 0 }") IP("ip", "f", "4") LOSS("ip"),
      {"c", "r", "ip"},
+     2},
+    {"weights shared without their biases, and biases without their weights",
+     INPUTS "layer { name: 'go' type: 'Input' top: 'cont' input_param { shape { dim: [3, 2] } } }\n" NAMED(
+         "c1", "Convolution", "'data'", "w", "p",
+         "convolution_param { kernel_size: 3 " FILLED
+         " }") NAMED("c2", "Convolution", "'data'", "w", "q", "convolution_param { kernel_size: 3 " FILLED " }")
+         NAMED("c3", "Convolution", "'data'", "z", "q", "convolution_param { kernel_size: 3 " FILLED " }")
+             PAIR("e", "Eltwise", "'c1', 'c2', 'c3'", "eltwise_param { operation: PROD }") NAMED(
+                 "i1", "InnerProduct", "'e'", "v", "s", "inner_product_param { " FILLED " }")
+                 NAMED("i2", "InnerProduct", "'c3'", "v", "t", "inner_product_param { " FILLED " }") PAIR(
+                     "i", "Eltwise", "'i1', 'i2'", "") ONE("x", "Reshape", "i",
+                                                           "reshape_param { shape { dim: [3, 2, 4] } }")
+                     NAMED("r1", "LSTM", "'x', 'cont'", "lw", "lp", "recurrent_param { " FILLED " }")
+                         NAMED("r2", "LSTM", "'x', 'cont'", "lw", "lq", "recurrent_param { " FILLED " }")
+                             NAMED("n1", "RNN", "'r1', 'cont'", "nw", "np", "recurrent_param { " FILLED " }")
+                                 NAMED("n2", "RNN", "'r2', 'cont'", "nv", "np",
+                                       "recurrent_param { " FILLED " }") PAIR("n", "Eltwise", "'n1', 'n2'", "")
+                                     ONE("f", "Flatten", "n", "flatten_param { axis: 0 end_axis: 1 }")
+                                         IP("ip", "f", "3") LOSS("ip"),
+     {"c2", "i1", "r1", "n1"},
      2},
     {"embed, batch reindex",
      INPUTS "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 5 num_output: 4 "
