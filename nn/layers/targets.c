@@ -5,21 +5,13 @@
 
 static const char L[] = "LossParameter";
 
-/* Both bottoms have one shape. */
-static dm_status same_shape(const nn_layer *l)
-{
-    const nn_blob *a = l->bottom[0], *b = l->bottom[1];
-    if (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof a->shape) != 0) {
-        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "reads '%s' and '%s', whose shapes differ", a->name,
-                             b->name);
-    }
-    return DM_OK;
-}
+/* --- Targets may have other dims than the scores, and are taken in Caffe's order then. Scratch: they in that
+ * order, where they lie in another; a view of them in the shape of the scores; and that in the order of the
+ * scores. Where they get a gradient: it in Caffe's order with the shape of the scores, and a view of it with
+ * theirs. */
+enum { ORDERED, SHAPED, TURNED, BACK, BACK_SHAPED };
 
-/* --- SigmoidCrossEntropyLoss: divided by the samples, unless loss_param says otherwise. Targets may have other
- * dims than the scores, and are taken in Caffe's order then. Scratch: they in that order, where they lie in
- * another; a view of them in the shape of the scores; and that in the order of the scores. */
-enum { ORDERED, SHAPED, TURNED };
+static const int to_caffe[] = {0, 3, 1, 2}, from_caffe[] = {0, 2, 3, 1};
 
 static bool shapes_differ(const nn_layer *l)
 {
@@ -40,7 +32,7 @@ static dm_status as_many(const nn_layer *l)
     return DM_OK;
 }
 
-dm_status nn_sigmoid_loss_prepare(nn_layer *l)
+static dm_status prepare(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0], *t = l->bottom[1];
     dm_array ordered = t->data;
@@ -66,13 +58,18 @@ static dm_array targets(const nn_layer *l)
 
 static dm_status take_targets(nn_layer *l)
 {
-    static const int to_caffe[] = {0, 3, 1, 2}, from_caffe[] = {0, 2, 3, 1};
     dm_session *s = l->net->session;
     dm_status status =
         l->scratch[ORDERED].id ? dm_permute(s, l->bottom[1]->data, to_caffe, l->scratch[ORDERED]) : DM_OK;
     return status == DM_OK && l->scratch[TURNED].id
                ? dm_permute(s, l->scratch[SHAPED], from_caffe, l->scratch[TURNED])
                : status;
+}
+
+/* --- SigmoidCrossEntropyLoss: divided by the samples, unless loss_param says otherwise. */
+dm_status nn_sigmoid_loss_prepare(nn_layer *l)
+{
+    return prepare(l);
 }
 
 dm_status nn_sigmoid_loss_setup(nn_layer *l)
@@ -111,25 +108,56 @@ dm_status nn_sigmoid_loss_backward(nn_layer *l)
 /* --- EuclideanLoss: both bottoms get gradients. */
 dm_status nn_euclidean_loss_setup(nn_layer *l)
 {
-    dm_status status = same_shape(l);
+    dm_status status = as_many(l);
     return status == DM_OK ? nn_top_number(l, 0) : status;
+}
+
+dm_status nn_euclidean_loss_prepare(nn_layer *l)
+{
+    const nn_blob *x = l->bottom[0], *t = l->bottom[1];
+    dm_status status = prepare(l);
+    if (status == DM_OK && shapes_differ(l) && l->down[1]) {
+        status = nn_scratch(l, BACK, false, x->ndim, x->shape);
+        status = status == DM_OK ? dm_array_reshape(l->net->session, l->scratch[BACK], t->ndim, t->shape,
+                                                    &l->scratch[BACK_SHAPED])
+                                 : status;
+    }
+    return status;
 }
 
 dm_status nn_euclidean_loss_forward(nn_layer *l)
 {
-    return dm_euclidean_loss(l->net->session, l->net->slices, l->bottom[0]->data, l->bottom[1]->data,
-                             l->top[0]->data);
+    dm_status status = take_targets(l);
+    return status == DM_OK ? dm_euclidean_loss(l->net->session, l->net->slices, l->bottom[0]->data, targets(l),
+                                               l->top[0]->data)
+                           : status;
+}
+
+/* The gradient of targets of other dims than the scores; what was made of them for the forward pass is not
+ * needed any more. */
+static dm_status shaped_down(nn_layer *l, double scale, dm_array down)
+{
+    dm_session *s = l->net->session;
+    const dm_array turned = l->scratch[TURNED], to = turned.id ? turned : l->scratch[BACK];
+    dm_status status = dm_add(s, scale, targets(l), -scale, l->bottom[0]->data, to);
+    status = status == DM_OK && turned.id ? dm_permute(s, turned, to_caffe, l->scratch[BACK]) : status;
+    return status != DM_OK       ? status
+           : l->bottom[1]->image ? dm_permute(s, l->scratch[BACK_SHAPED], from_caffe, down)
+                                 : dm_copy(s, l->scratch[BACK_SHAPED], down);
 }
 
 dm_status nn_euclidean_loss_backward(nn_layer *l)
 {
     double scale = l->top[0]->loss_weight / (double)l->bottom[0]->shape[0];
+    const dm_array of[2] = {l->bottom[0]->data, targets(l)};
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < 2; i++) {
         if (l->down[i]) {
             dm_array down = nn_down(l, i);
-            status = nn_down_done(
-                l, i, dm_add(l->net->session, scale, l->bottom[i]->data, -scale, l->bottom[1 - i]->data, down));
+            status = nn_down_done(l, i,
+                                  i == 1 && shapes_differ(l)
+                                      ? shaped_down(l, scale, down)
+                                      : dm_add(l->net->session, scale, of[i], -scale, of[1 - i], down));
         }
     }
     return status;

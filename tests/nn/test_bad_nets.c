@@ -119,7 +119,8 @@ static const struct {
     {X("4, 3, 7, 8") LAYER("SPP", "'x'", "spp_param { pyramid_height: 2 pool: STOCHASTIC }"),
      "has stochastic pooling"},
     {IMAGES LAYER("SPP", "'x'", "spp_param { pyramid_height: 9 }"), "makes windows that do not fit"},
-    {XY("4, 3", "4, 2") LAYER("EuclideanLoss", "'x', 'y'", ""), "whose shapes differ"},
+    {XY("4, 3", "4, 2") LAYER("EuclideanLoss", "'x', 'y'", ""),
+     "reads 4 samples with 12 scores 'x', but 4 samples with 8 targets 'y'"},
     {XY("4, 3", "5") LAYER("HingeLoss", "'x', 'y'", ""), "needs scores of at least 2 dims"},
     {X("4, 3") LAYER("Exp", "'x'", "exp_param { base: 0 }"), "has base 0"},
     {XY("4, 3", "4") IP("ip", "x", "3") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['ip', 'y'] top: "

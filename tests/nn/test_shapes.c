@@ -137,33 +137,64 @@ static void test_scores(void **state)
     }
 }
 
-/* --- SigmoidCrossEntropyLoss of any dims, and targets of others: divided by the samples */
-static void test_sigmoid_loss(void **state)
+/* --- losses of scores of any dims, and targets of others */
+static const struct {
+    shape x, targets;
+} target_cases[] = {
+    {{1, {7}}, {1, {7}}},
+    {{3, {7, 3, 5}}, {3, {7, 3, 5}}},
+    {{5, {7, 2, 3, 2, 2}}, {5, {7, 2, 3, 2, 2}}},
+    {{4, {7, 3, 2, 2}}, {4, {7, 3, 2, 2}}},
+    {{2, {7, 6}}, {4, {7, 6, 1, 1}}},
+    {{2, {7, 12}}, {4, {7, 3, 2, 2}}},
+    {{4, {7, 3, 2, 2}}, {2, {7, 12}}},
+    {{4, {7, 3, 2, 2}}, {4, {7, 2, 3, 2}}},
+    {{3, {7, 3, 4}}, {3, {7, 4, 3}}},
+    {{1, {7}}, {2, {7, 1}}},
+};
+
+/* EuclideanLoss: both get gradients. */
+static void test_euclidean_loss(void **state)
 {
-    static const struct {
-        shape x, targets;
-    } cases[] = {
-        {{1, {7}}, {1, {7}}},
-        {{3, {7, 3, 5}}, {3, {7, 3, 5}}},
-        {{5, {7, 2, 3, 2, 2}}, {5, {7, 2, 3, 2, 2}}},
-        {{2, {7, 6}}, {4, {7, 6, 1, 1}}},
-        {{2, {7, 12}}, {4, {7, 3, 2, 2}}},
-        {{4, {7, 3, 2, 2}}, {2, {7, 12}}},
-        {{4, {7, 3, 2, 2}}, {4, {7, 2, 3, 2}}},
-        {{3, {7, 3, 4}}, {3, {7, 4, 3}}},
-        {{1, {7}}, {2, {7, 1}}},
-    };
     (void)state;
-    for (int i = 0; i < COUNT(cases); i++) {
-        const shape *s = &cases[i].x;
+    for (int i = 0; i < COUNT(target_cases); i++) {
+        const shape *s = &target_cases[i].x, *st = &target_cases[i].targets;
         char what[256], a[96], b[96];
         double loss = 0;
-        snprintf(what, sizeof what, "sigmoid loss of [%s] and [%s]", dims(s, a), dims(&cases[i].targets, b));
+        snprintf(what, sizeof what, "Euclidean loss of [%s] and [%s]", dims(s, a), dims(st, b));
+        dm_net *net = open_net("",
+                               "layer { name: 'loss' type: 'EuclideanLoss' bottom: ['x', 'w'] top: 'loss' "
+                               "loss_weight: 3 }\n",
+                               s, st, DM_PHASE_TRAIN);
+        for (int64_t k = 0; k < elements(s); k++) {
+            const double d = (double)x[k] - (double)w[k];
+            loss += d * d / 14;
+            dx[k] = 3 * d / 7;
+            y[k] = -dx[k];
+        }
+        run(net);
+        expect_values(net, what, "loss", &loss, 1);
+        expect_diff(net, what, "x", s, dx);
+        expect_diff(net, what, "w", st, y);
+        CHECK(dm_net_close(net));
+    }
+}
+
+/* SigmoidCrossEntropyLoss: divided by the samples. */
+static void test_sigmoid_loss(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(target_cases); i++) {
+        const shape *s = &target_cases[i].x;
+        char what[256], a[96], b[96];
+        double loss = 0;
+        snprintf(what, sizeof what, "sigmoid loss of [%s] and [%s]", dims(s, a),
+                 dims(&target_cases[i].targets, b));
         dm_net *net =
             open_net("",
                      "layer { name: 'loss' type: 'SigmoidCrossEntropyLoss' bottom: ['x', 'w'] top: 'loss' "
                      "propagate_down: [true, false] }\n",
-                     s, &cases[i].targets, DM_PHASE_TRAIN);
+                     s, &target_cases[i].targets, DM_PHASE_TRAIN);
         for (int64_t k = 0; k < elements(s); k++) {
             const double p = 1 / (1 + exp(-(double)x[k])), t = (double)w[k];
             loss -= (t * log(p) + (1 - t) * log(1 - p)) / 7;
@@ -706,6 +737,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_scores, begin_again),
         cmocka_unit_test_setup(test_sigmoid_loss, begin_again),
+        cmocka_unit_test_setup(test_euclidean_loss, begin_again),
         cmocka_unit_test_setup(test_batch_norm, begin_again),
         cmocka_unit_test_setup(test_mvn, begin_again),
         cmocka_unit_test_setup(test_affine, begin_again),
