@@ -13,6 +13,9 @@
  * Rows that workers sort together (option sort_exchange) occupy all workers of the session; while a group has
  * begun they are not sorted so.
  *
+ * Programs of groups do not run on the GPUs alone (option program_device): calls of the workers that take no part
+ * could wait for the kernels of such a program, which wait for one another.
+ *
  * A call that reads or writes elements of an array on workers of the group that has begun waits for the workers
  * of this group alone, not for what others are still at; failures it returns as dm_group_sync does.
  *

@@ -165,7 +165,7 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
     dm_status status = sent && share ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to explain a call");
     alone a = {.asked = p && s->profile.on_device};
     if (a.asked && !everywhere(s, call)) {
-        snprintf(a.why, sizeof a.why, "some workers take no part");
+        snprintf(a.why, sizeof a.why, "some workers take no part, and their calls could wait for its kernels");
     }
     for (int w = 0; w < s->workers && status == DM_OK; w++) {
         dmi_plan *plan = NULL;
