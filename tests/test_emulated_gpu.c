@@ -557,11 +557,12 @@ static void test_requests_refused(void **state)
     enum { BYTES = 70000 };
     static char plain[BYTES];
     int64_t before = 0, after = 0, total = 0;
-    int failed[7] = {0};
+    int failed[8] = {0};
     ok(dmi_cu_use(0));
     dmi_stream s = stream(), made = NULL;
     ok(dmi_cu_memory(&before, &total));
-    for (int call = 0; call < 7; call++) {
+    char *device = dmi_cu_malloc(BYTES);
+    for (int call = 0; call < 8; call++) {
         for (int at = 1; at < 12; at++) {
             char text[32];
             void *p = NULL;
@@ -595,6 +596,9 @@ static void test_requests_refused(void **state)
             case 4:
                 status = dmi_cu_event_create(false, &e);
                 break;
+            case 7: /* of memory that is read at the call */
+                status = dmi_cu_copy(s, device, plain, BYTES);
+                break;
             default:
                 status = dmi_cu_capture_end(s, &graph);
             }
@@ -614,6 +618,8 @@ static void test_requests_refused(void **state)
         }
         assert_in_range(failed[call], 1, 10);
     }
+    ok(dmi_cu_stream_wait(s));
+    dmi_cu_release(device);
     ok(dmi_cu_memory(&after, &total));
     assert_int_equal(before, after);
     dmi_cu_stream_destroy(s);
@@ -662,8 +668,21 @@ static int child(const char *text)
     }
     dmi_stream s = NULL;
     uint32_t *mine = dmi_cu_malloc(WORDS * sizeof *mine), host[BLOCK_BYTES / 4], one = 1;
-    if (!mine || dmi_cu_use(1) != DM_OK || dmi_cu_open(&handle, &opened) != DM_OK ||
-        dmi_cu_stream_create(&s) != DM_OK) {
+    bool said = mine && dmi_cu_use(1) == DM_OK;
+    for (int at = 1; said && !opened; at++) { /* each request that it makes of the host fails once */
+        char fault[32];
+        snprintf(fault, sizeof fault, "driver:%d", at);
+        dmi_fault_plant(fault);
+        dm_status status = dmi_cu_open(&handle, &opened);
+        bool met = dmi_fault_calls() >= at;
+        dmi_fault_plant("");
+        said = status == DM_OK ? at > 3 : met && !opened;
+        if (met && opened) { /* a descriptor that cannot be closed harms nothing */
+            dmi_cu_close(opened);
+            opened = NULL;
+        }
+    }
+    if (!said || dmi_cu_stream_create(&s) != DM_OK) {
         fprintf(stderr, "%s\n", dmi_error_text());
         return 3;
     }

@@ -55,8 +55,7 @@ typedef struct dmi_emu_mark {
     int64_t when_ns; /* set before */
 } dmi_emu_mark;
 
-/* Memory of an operation, zero; NULL: there is none. Planted faults leave it alone: a stream that loses an
- * operation stands still, as a device that has failed does. */
+/* Memory of an operation, zero; NULL: there is none, and the request that makes the operation fails. */
 void *dmi_emu_op_new(size_t bytes);
 void dmi_emu_put(dmi_emu_stream *s, dmi_emu_op *op);
 int dmi_emu_device_of(const dmi_emu_stream *s);
