@@ -65,12 +65,14 @@ DMI_FAULTY_MEMORY(int, dmi_thread_create, EAGAIN, 0,
 
 /* --- files; none of them is opened as standard input, output or error: base/descriptors.h */
 DMI_FAULTY(ssize_t, pread, DMI_FAULT_READ, -1, (int file, void *into, size_t bytes, off_t at), (file, into, bytes, at))
+DMI_FAULTY(int, fstat, DMI_FAULT_READ, -1, (int file, struct stat *about), (file, about))
 DMI_FAULTY(ssize_t, pwrite, DMI_FAULT_WRITE, dmi_fault_is_short() ? (pwrite)(file, from, bytes / 2, at) : -1,
            (int file, const void *from, size_t bytes, off_t at), (file, from, bytes, at))
 DMI_FAULTY(int, ftruncate, DMI_FAULT_WRITE, dmi_fault_is_short() ? (ftruncate)(file, bytes) : -1, (int file, off_t bytes),
            (file, bytes))
 DMI_FAULTY(int, fsync, DMI_FAULT_FSYNC, -1, (int file), (file))
 DMI_FAULTY(int, rename, DMI_FAULT_RENAME, -1, (const char *from, const char *to), (from, to))
+DMI_FAULTY(int, unlink, DMI_FAULT_RENAME, -1, (const char *path), (path))
 DMI_FAULTY(int, open, DMI_FAULT_OPEN, -1, (const char *path, int flags, mode_t mode), (path, flags, mode))
 DMI_FAULTY(FILE *, fopen, DMI_FAULT_OPEN, NULL, (const char *path, const char *how), (path, how))
 DMI_FAULTY(DIR *, opendir, DMI_FAULT_OPEN, NULL, (const char *path), (path))
@@ -89,10 +91,12 @@ DMI_FAULTY(int, fclose, DMI_FAULT_CLOSE, ((void)(fclose)(file), EOF), (FILE * fi
     (dmi_standard_taken(), dmi_above_standard(dmi_faulty_memfd_create(name, flags)))
 #define pthread_create(...) dmi_faulty_dmi_thread_create(__VA_ARGS__)
 #define pread(file, into, bytes, at) dmi_faulty_pread(file, into, bytes, at)
+#define fstat(file, about) dmi_faulty_fstat(file, about)
 #define pwrite(file, from, bytes, at) dmi_faulty_pwrite(file, from, bytes, at)
 #define ftruncate(file, bytes) dmi_faulty_ftruncate(file, bytes)
 #define fsync(file) dmi_faulty_fsync(file)
 #define rename(from, to) dmi_faulty_rename(from, to)
+#define unlink(path) dmi_faulty_unlink(path)
 #define DMI_FAULTY_OPEN(path, flags, mode, ...)                                                                \
     (dmi_standard_taken(), dmi_above_standard(dmi_faulty_open(path, flags, mode)))
 #define open(...) DMI_FAULTY_OPEN(__VA_ARGS__, 0, 0)
