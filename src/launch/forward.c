@@ -282,7 +282,7 @@ typedef struct late_error {
     struct late_error *next;
 } late_error;
 
-/* false: there is no memory, and the failure is lost to all but the log of its worker. */
+/* false: there is no memory. Only the log of its worker has the failure then, and the session has failed. */
 static bool keep_late(dmi_forward *f, int worker, const dmi_error_record *from)
 {
     late_error **at = &f->late;
@@ -364,7 +364,7 @@ static bool take_report(dmi_job *job)
     f->lost[r->worker] += lost;
     atomic_store(&port->reports, r->reports - f->lost[r->worker]);
     atomic_store(&port->background, r->background);
-    atomic_store(&port->broken, r->broken);
+    atomic_store(&port->broken, r->broken ? r->broken : f->lost[r->worker] > 0 ? (int)DM_ERR_NOMEM : 0);
     atomic_store(&port->completed, r->completed);
     DMI_MPI(MPI_Irecv(f->incoming, report_bytes(job), MPI_BYTE, MPI_ANY_SOURCE, TAG_REPORT, job->ctl,
                       &f->report_in));

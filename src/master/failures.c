@@ -7,23 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_KEPT = 4096 };
+enum { FEW_KEPT = 16, MOST_KEPT = 4096 };
+
+static bool more_room(dmi_session *s, int room)
+{
+    dmi_failure *grown = realloc(s->failure, (size_t)room * sizeof *grown);
+    if (grown) {
+        s->failure = grown;
+        s->failure_room = room;
+    }
+    return grown != NULL;
+}
+
+dm_status dmi_failures_start(dmi_session *s)
+{
+    return more_room(s, FEW_KEPT) ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory for failures");
+}
 
 /* The place of a new one. The oldest gives way when there are too many, or no memory. */
 static dmi_failure *new_failure(dmi_session *s)
 {
     if (s->failures == s->failure_room && s->failures < MOST_KEPT) {
-        int room = s->failure_room ? 2 * s->failure_room : 16;
-        dmi_failure *grown = realloc(s->failure, (size_t)room * sizeof *grown);
-        if (grown) {
-            s->failure = grown;
-            s->failure_room = room;
-        }
+        (void)more_room(s, 2 * s->failure_room);
     }
     if (s->failures == s->failure_room) {
-        if (s->failures == 0) {
-            return NULL;
-        }
         memmove(s->failure, s->failure + 1, (size_t)--s->failures * sizeof *s->failure);
     }
     return &s->failure[s->failures++];
@@ -40,10 +47,8 @@ void dmi_failure_add(dmi_session *s, uint64_t command, uint64_t members, dm_stat
         }
     }
     dmi_failure *f = new_failure(s);
-    if (f) {
-        *f = (dmi_failure){.command = command, .members = members, .status = status};
-        snprintf(f->text, sizeof f->text, "%s", text);
-    }
+    *f = (dmi_failure){.command = command, .members = members, .status = status};
+    snprintf(f->text, sizeof f->text, "%s", text);
 }
 
 /* What a failed command was to write, for all workers to know. */

@@ -210,6 +210,9 @@ dm_status dmi_session_open(const dmi_config *config, const dmi_profile *profile,
         status = dmi_engine_start(&s->engine, &engine);
     }
     if (status == DM_OK) {
+        status = dmi_failures_start(s);
+    }
+    if (status == DM_OK) {
         status = dmi_replicas_start(s);
     }
     if (status == DM_OK) {

@@ -260,6 +260,8 @@ DM_CHECKED dm_status dmi_wait_flag(dmi_session *s, atomic_int *flag, int64_t unt
 /* Ends what waited for commands up to this one, which are done; `status`: DM_OK, or why none of it can be. */
 void dmi_rests_end(dmi_session *s, uint64_t command, dm_status status);
 /* --- failures.c */
+/* Memory for the first of them, so that none is lost where there is no more. */
+DM_CHECKED dm_status dmi_failures_start(dmi_session *s);
 /* Takes the reports that are there; false: there are more. */
 bool dmi_failures_take(dmi_session *s);
 /* The same while commands are not done: what they were to write is left to them. */

@@ -216,6 +216,12 @@ static bool done_and_told_asleep(dmi_session *s, uint64_t command)
     return done && told;
 }
 
+/* Did a worker have no memory for a failure, behind others that it has reported? Then not all is known. */
+static bool has_lost_failures(dmi_session *s)
+{
+    return s->failures > 0 && is_broken(s);
+}
+
 bool dmi_all_done(dmi_session *s)
 {
     (void)look(s);
@@ -225,7 +231,7 @@ bool dmi_all_done(dmi_session *s)
 bool dmi_done(dmi_session *s, uint64_t command)
 {
     (void)look(s);
-    return done_and_told(s, command);
+    return done_and_told(s, command) && !has_lost_failures(s);
 }
 
 /* After a wait that was given up. */
@@ -283,6 +289,9 @@ dm_status dmi_wait_done(dmi_session *s, uint64_t command, int64_t until_ns)
         if (late) {
             return dmi_fail(DM_ERR_PENDING, "command %" PRIu64 " is not done yet, and goes on", command);
         }
+    }
+    if (has_lost_failures(s)) {
+        return give_up(s, &w);
     }
     s->stuck = DMI_NOT_STUCK;
     if (!s->awaited) {
