@@ -135,6 +135,18 @@ void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
     }
 }
 
+/* There is no memory for the run here, and the others go on with it. */
+static void give_up(dmi_worker *w, const dmi_frame *frame)
+{
+    char text[DMI_ERROR_TEXT];
+    snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
+             (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
+             w->engine.port->host, dmi_error_text());
+    dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
+    w->run.on = false;
+    dmi_worker_break(w, DM_ERR_NOMEM);
+}
+
 void dmi_run_go_on(dmi_worker *w)
 {
     const dmi_frame *frame = w->run.frame;
@@ -144,13 +156,7 @@ void dmi_run_go_on(dmi_worker *w)
         return;
     }
     if (dmi_insist(w, dmi_program_instance, frame, &inst) != DM_OK) {
-        char text[DMI_ERROR_TEXT];
-        snprintf(text, sizeof text, "command %llu (%s) failed on worker %d (%s): %s",
-                 (unsigned long long)frame->command, dmi_command_name(frame->called, frame->op), w->me,
-                 w->engine.port->host, dmi_error_text());
-        dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
-        w->run.on = false;
-        dmi_worker_break(w, DM_ERR_NOMEM);
+        give_up(w, frame);
         return;
     }
     w->run.at++;
@@ -178,8 +184,7 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
         return;
     }
     if (dmi_insist(w, keep_frame, f, NULL) != DM_OK) {
-        dmi_engine_report(&w->engine, f->head.command, DM_ERR_NOMEM, dmi_error_text());
-        dmi_worker_break(w, DM_ERR_NOMEM);
+        give_up(w, &f->head);
         return;
     }
     w->run.course = dmi_program_course(w, f->program);

@@ -118,8 +118,49 @@ static void test_programs(void **state)
     }
 }
 
+/* The same of one worker while a run of a program begins and goes on, whose workers look at a number after each
+ * pass: whatever it has no memory for, the run says so. */
+static void test_runs(void **state)
+{
+    (void)state;
+    int at = 1;
+    signal(SIGALRM, hangs);
+    for (bool met = true; met; at++) {
+        dm_session *s = open_session(WORKERS, "log=error,fault=''");
+        dm_layout everywhere = dm_layout_replicated(s);
+        dm_program program;
+        dm_array x;
+        char fault[64];
+        OK(dm_array_create(s, DM_F64, 0, NULL, &everywhere, &x));
+        OK(dm_program_begin(s));
+        OK(dm_program_repeat(s, 100));
+        OK(dm_scale(s, 0.5, x, x));
+        OK(dm_program_repeat_until(s, 1, x, 1));
+        OK(dm_program_end(s, &program));
+        OK(dm_fill(s, x, 16));
+        OK(dm_sync(s));
+        snprintf(fault, sizeof fault, "malloc:%d:worker=1:on", at);
+        snprintf(now, sizeof now, "a run, %s", fault);
+        alarm(100);
+        dmi_fault_plant(fault);
+        (void)!dm_program_run(s, program, 1, 0, NULL);
+        dm_status status = dm_sync(s);
+        met = dmi_fault_calls() >= at;
+        if ((status != DM_OK) != met ||
+            (met && (status != DM_ERR_NOMEM || !strstr(dm_error_message(), "worker 1 (")))) {
+            fail_msg("%s: %s: %s", now, dm_status_name(status), dm_error_message());
+        }
+        (void)!dm_finalize(s, NULL);
+        dmi_fault_plant("");
+        healthy();
+        alarm(0);
+    }
+    assert_in_range(at, 5, 40);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_points), cmocka_unit_test(test_programs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_points), cmocka_unit_test(test_programs),
+                                       cmocka_unit_test(test_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
