@@ -2,6 +2,9 @@
  * Rows for what the tests of single operations meet only by chance, or not at all. */
 #include "robust.h"
 
+#include "master/session.h"
+#include "ops/common_order.h"
+
 #include <dmath/checkpoint.h>
 #include <dmath/control.h>
 #include <dmath/factors.h>
@@ -413,6 +416,60 @@ static void test_states(void **state)
     OK(dm_fill_arange(s, t.g, 1, 1)); /* the program that was recorded has not run */
 }
 
+/* Tables of a session that are full: as if so many arrays, and so many programs, were alive. */
+static void test_full_tables(void **state)
+{
+    (void)state;
+    dm_session *own = open_session(2, "log=error");
+    dmi_session *of = NULL;
+    dm_array a, b;
+    dm_program program, none = {0};
+    OK(dm_vector(own, DM_F64, 8, &a));
+    OK(dmi_enter(own, &of));
+    const uint32_t handles = of->handles, programs = of->programs;
+    of->handles = DMI_ID_MOST_SLOTS;
+    REFUSED(LIMIT, "can have 16777215 arrays and views at once", dm_vector(own, DM_F64, 8, &b));
+    of->handles = handles;
+    OK(dm_vector(own, DM_F64, 8, &b));
+    OK(dm_program_begin(own));
+    OK(dm_copy(own, a, b));
+    of->programs = DMI_ID_MOST_SLOTS;
+    REFUSED(LIMIT, "can have 16777216 programs and parts of them at once", dm_program_end(own, &none));
+    of->programs = programs;
+    OK(dm_fill(own, a, 3)); /* nothing is recorded any more */
+    OK(dm_program_begin(own));
+    OK(dm_copy(own, a, b));
+    OK(dm_program_end(own, &program));
+    OK(dm_program_run(own, program, 1, 0, NULL));
+    double value = 0;
+    OK(dm_item(own, b, (const int64_t[]){7}, &value));
+    assert_true(value == 3);
+    OK(dm_program_destroy(own, program));
+    OK(dm_array_destroy(own, a));
+    OK(dm_array_destroy(own, b));
+    close_session(own);
+}
+
+/* An operation of the library's own that is given what does not fit: nothing is sent. */
+static void test_own_check(void **state)
+{
+    (void)state;
+    enum { WORKERS = 2, N = 8 };
+    static const int64_t all_to_one[WORKERS * WORKERS] = {N / WORKERS, 0, N / WORKERS, 0};
+    dm_session *own = open_session(WORKERS, "device=cpu,log=error");
+    dm_array x, out;
+    dm_layout rows_of = dm_layout_rows(own);
+    const int64_t n = N;
+    OK(dm_array_create(own, DM_F64, 1, &n, &rows_of, &x));
+    OK(dm_array_create(own, DM_F64, 1, &n, &rows_of, &out));
+    OK(dm_fill_arange(own, x, 0, 1));
+    REFUSED(INTERNAL, "merge: worker 0 gets 8 elements, and holds 4",
+            dmi_merge(own, false, 0, all_to_one, WORKERS, x, DM_NO_ARRAY, out));
+    OK(dm_array_destroy(own, x));
+    OK(dm_array_destroy(own, out));
+    close_session(own);
+}
+
 /* Arrays that are not like the recorded one in what a short text of both does not show. */
 static void test_bindings(void **state)
 {
@@ -581,7 +638,8 @@ int main(void)
         cmocka_unit_test(test_indices),      cmocka_unit_test(test_layers),
         cmocka_unit_test(test_states),       cmocka_unit_test(test_bindings),
         cmocka_unit_test(test_feeds),        cmocka_unit_test(test_little_memory),
-        cmocka_unit_test(test_many_workers),
+        cmocka_unit_test(test_many_workers), cmocka_unit_test(test_full_tables),
+        cmocka_unit_test(test_own_check),
     };
     return cmocka_run_group_tests(tests, open_all, close_all) || wrong;
 }
