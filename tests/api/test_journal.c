@@ -4,6 +4,7 @@
 
 #include "../support/child.h"
 #include "api/replay.h"
+#include "base/fault.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -185,6 +186,51 @@ static void test_other_workers(void **state)
         free(there_text);
     }
     free(here);
+}
+
+/* No memory for one thing or another while a journal is replayed, and none that is there: it says so. Handles
+ * are kept in a table that grows. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    enum { ARRAYS = 40 };
+    dm_array x[ARRAYS];
+    char options[128], *whole = NULL;
+    snprintf(options, sizeof options, "log=error,journal=%s", journal);
+    dm_session *s = open_session(2, options);
+    for (int i = 0; i < ARRAYS; i++) {
+        OK(dm_vector(s, DM_F64, 3, &x[i]));
+    }
+    OK(dm_finalize(s, &(int64_t){0}));
+    OK(run(2, &whole));
+    bool met = true;
+    int said = 0;
+    for (int at = 1; met; at++) {
+        char fault[40], *text = NULL;
+        size_t bytes;
+        FILE *to = open_memstream(&text, &bytes);
+        s = open_session(2, "log=error");
+        snprintf(fault, sizeof fault, "malloc:%d:worker=-1", at);
+        dmi_fault_plant(fault);
+        dm_status status = dmi_replay_run(s, journal, to);
+        met = dmi_fault_calls() >= at;
+        dmi_fault_plant("");
+        fclose(to);
+        if (status == DM_OK) {
+            assert_string_equal(text, whole);
+        } else if (!met || (status != DM_ERR_NOMEM && !strstr(dm_error_message(), "memory"))) {
+            fail_msg("%s: %s: %s", fault, dm_status_name(status), dm_error_message());
+        }
+        said += status != DM_OK;
+        free(text);
+        OK(dm_finalize(s, &(int64_t){0}));
+    }
+    assert_true(said > ARRAYS);
+    free(whole);
+    s = open_session(1, "log=error");
+    assert_int_equal(dmi_replay_run(s, "/nowhere/journal", stdout), DM_ERR_IO);
+    assert_string_equal(dm_error_message(), "/nowhere/journal: No such file or directory");
+    close_session(s);
 }
 
 /* Data that are too many are not kept, and others take their place, the same ones each time. */
@@ -685,15 +731,11 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_other_workers),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_two_sessions),
-        cmocka_unit_test(test_older_options),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_short_lists),
-        cmocka_unit_test(test_groups_and_checkpoints),
+        cmocka_unit_test(test_again),           cmocka_unit_test(test_other_workers),
+        cmocka_unit_test(test_large),           cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_two_sessions),    cmocka_unit_test(test_older_options),
+        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_wrong_lines),
+        cmocka_unit_test(test_short_lists),     cmocka_unit_test(test_groups_and_checkpoints),
         cmocka_unit_test(test_late_and_unkept),
         cmocka_unit_test(test_forked),
     };

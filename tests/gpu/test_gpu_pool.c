@@ -153,6 +153,41 @@ static void test_overrun_is_found(void **state)
     ok(dm_finalize(s, NULL));
 }
 
+/* Whatever kernel does it, and whatever it overwrites: an array, or workspace, which is kept for the next
+ * command with the plan and looked at when it is given back. */
+static void test_any_overrun_is_found(void **state)
+{
+    (void)state;
+    int found = 0, workspace = 0;
+    gpus_or_skip();
+    for (int at = 1; at <= 8; at++) {
+        char options[200];
+        snprintf(options, sizeof options, ON_GPUS ",pool_debug=1,pool_own=0,fault=overrun:%d,log=error", at);
+        dm_session *s = open_session(options);
+        dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s);
+        dm_status status = DM_OK;
+        dmi_log_set_level(-1);
+        for (int i = 0; i < 24 && status == DM_OK; i++) { /* plans enough that those before give way */
+            dm_array x, y;
+            double sum = 0;
+            const int64_t shape[] = {30 + i, 40};
+            ok(dm_array_create(s, DM_F32, 2, shape, &rows, &x));
+            ok(dm_array_create(s, DM_F32, 2, shape, &cols, &y));
+            status = compute(s, x, y, &sum);
+            ok(dm_array_destroy(s, x));
+            ok(dm_array_destroy(s, y));
+            status = status == DM_OK ? dm_sync(s) : status;
+        }
+        found += status == DM_ERR_INTERNAL && strstr(dm_error_message(), "was overwritten");
+        workspace += strstr(dm_error_message(), "workspace of an earlier command on worker ") != NULL;
+        (void)!dm_finalize(s, NULL);
+        dmi_log_set_level(DMI_LOG_WARN);
+    }
+    print_message("%d found, %d of them in workspace\n", found, workspace);
+    assert_int_equal(found, 8);
+    assert_true(workspace > 0);
+}
+
 static void test_sessions(void **state)
 {
     static const char *const options[] = {ON_GPUS ",pool_debug=1", ON_GPUS ",pool_own=1",
@@ -209,9 +244,8 @@ int main(int argc, char **argv)
         return overrun(argv[2]);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_red_zones),
-        cmocka_unit_test(test_own),
-        cmocka_unit_test(test_overrun_is_found),
+        cmocka_unit_test(test_red_zones),        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_overrun_is_found), cmocka_unit_test(test_any_overrun_is_found),
         cmocka_unit_test(test_sessions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

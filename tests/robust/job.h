@@ -45,6 +45,7 @@ void idle(void);
 /* A damaged message comes, of commands or with a payload. */
 void damaged(const char *options);
 void unmapped(void);
+void unread(void);
 /* Too much memory, and too many pieces of it. */
 void slabs(void);
 

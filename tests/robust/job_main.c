@@ -207,6 +207,7 @@ static const struct {
     {"damaged_payload", NULL, damaged, "device=cpu,transport=mpi,log=error"},
     {"slabs", slabs, NULL, NULL},
     {"unmapped", unmapped, NULL, NULL},
+    {"unread", unread, NULL, NULL},
     {"asked", asked, NULL, NULL},
     {"no_threads", no_threads, NULL, NULL},
     {"feed_hosts", feed_hosts, NULL, NULL},

@@ -309,8 +309,11 @@ robust_job(wrong_slabs_direct "status:1:transport=direct, but endpoints [0-2] an
            ${last}:dmath-slab WRONG=twice)
 set(later N=1 WRONG=unmapped : N=1 -x DMATH_TEST_WRONG=later)
 robust_job(wrong_maps right ${run} ${later}:dmath-slab WRONG=unmapped : N=1 WRONG=unmapped)
+robust_job(wrong_reads right ${run} N=1 WRONG=unread : N=1 -x DMATH_TEST_WRONG=later:dmath-slab WRONG=unread : N=1 WRONG=unread)
 if(NOT DMATH_HAVE_CUDA)
   robust_job(wrong_maps_gpus right ${run} ${later}:dmath-emulated-gpu WRONG=unmapped : N=1 WRONG=unmapped)
+  robust_job(wrong_reads_gpus right ${run} N=1 WRONG=unread : N=1 -x DMATH_TEST_WRONG=later:dmath-slab WRONG=unread : N=1
+             WRONG=unread)
   robust_job(wrong_lost "status:1:a message between GPUs has not come in 3 s: set transport=staged" ${run} N=2 WRONG=twice : N=1
              -x DMATH_TEST_WRONG=lost WRONG=twice : N=1 WRONG=twice)
   robust_job(wrong_gpus "status:1:transport=direct, but GPUs of one host cannot reach each other's memory" ${run}
@@ -319,7 +322,8 @@ endif()
 set(cpu DMATH_DEVICE=cpu)
 set(emulated DMATH_DEVICE=emulated)
 foreach(way probe:DMATH_TRANSPORT=mpi:${cpu} report:DMATH_PRETEND_HOSTS=2:${cpu} hub:${cpu} hub_direct:DMATH_TRANSPORT=direct:${cpu}
-            slabs:${cpu} maps:${cpu} maps_gpus:${emulated}:DMATH_EMULATED_GPUS=2 slabs_direct:DMATH_TRANSPORT=direct:${cpu} lost:DMATH_PRETEND_HOSTS=2:DMATH_MEET_S=3:${emulated}:DMATH_EMULATED_GPUS=3
+            slabs:${cpu} maps:${cpu} reads:${cpu} maps_gpus:${emulated}:DMATH_EMULATED_GPUS=2 reads_gpus:${emulated}:DMATH_EMULATED_GPUS=2
+            slabs_direct:DMATH_TRANSPORT=direct:${cpu} lost:DMATH_PRETEND_HOSTS=2:DMATH_MEET_S=3:${emulated}:DMATH_EMULATED_GPUS=3
             gpus:DMATH_TRANSPORT=direct:${emulated}:DMATH_EMULATED_GPUS=2)
   string(REPLACE ":" ";" settings ${way})
   list(POP_FRONT settings name)

@@ -2,6 +2,8 @@
  * the process. */
 #include "robust.h"
 
+#include "base/fault.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -87,6 +89,60 @@ static void interrupted_twice(void)
             _exit(4);
         }
     }
+}
+
+/* In a child: a session that asks for Ctrl-C, whose N-th allocation fails. Returns what became of it. */
+enum { STARTED = 3, WITHOUT_THREAD, NOT_STARTED, WRONG };
+
+static void own_handler(int number)
+{
+    (void)number;
+}
+
+static int started_without(int number)
+{
+    char options[80];
+    struct sigaction now;
+    dm_session *s = NULL;
+    dm_array a;
+    dm_config config = DM_CONFIG_INIT;
+    snprintf(options, sizeof options, "device=cpu,log=error,interrupt=1,fault='malloc:%d'", number);
+    config.workers = 1;
+    config.options = options;
+    signal(SIGINT, own_handler);
+    dm_status status = dm_init(&config, &s);
+    bool met = dmi_fault_calls() >= number;
+    dmi_fault_plant("");
+    if (status != DM_OK) {
+        return met && status == DM_ERR_NOMEM ? NOT_STARTED : WRONG;
+    }
+    sigaction(SIGINT, NULL, &now);
+    bool works = dm_vector(s, DM_F64, 8, &a) == DM_OK && dm_fill(s, a, 1) == DM_OK && dm_sync(s) == DM_OK &&
+                 dm_array_destroy(s, a) == DM_OK;
+    return dm_finalize(s, NULL) != DM_OK || !works ? WRONG
+           : now.sa_handler == own_handler         ? WITHOUT_THREAD
+                                                   : STARTED;
+}
+
+/* Such a session starts a thread, once in a process. Where it cannot, a warning says so, and the session goes
+ * without: the program's own handler stays. */
+static void test_no_thread(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 400 };
+    int seen[WRONG] = {0};
+    for (int number = 1; number < NUMBERS && seen[WITHOUT_THREAD] == 0; number++) {
+        int status = 0;
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            _exit(started_without(number));
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) >= STARTED && WEXITSTATUS(status) < WRONG);
+        seen[WEXITSTATUS(status)]++;
+    }
+    assert_int_equal(seen[WITHOUT_THREAD], 1);
 }
 
 /* Every session that has the option, however many there are; not one that has it not, nor one that has ended.
@@ -187,6 +243,7 @@ static void test_forked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_no_thread, deadline), /* before the thread is there */
         cmocka_unit_test_setup(test_interrupt, deadline), cmocka_unit_test_setup(test_forked, deadline),
         cmocka_unit_test_setup(test_many, deadline), cmocka_unit_test_setup(test_notes, deadline)};
     OK(dm_register("nap", nap));
