@@ -2,6 +2,7 @@
 #include "master/session.h"
 #include "ops/ops.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,35 +40,34 @@ static const char *without_name(const char *text, const char *called)
     return named && strncmp(text + length, ": ", 2) == 0 ? text + length + 2 : text;
 }
 
-/* What is wrong with an argument names the call, wherever it was found. So does memory that is not there, or a
- * file that is not right, but where a worker says in which command. */
+/* Every failure names a call: that which returns it, wherever it was found, or the one whose command has
+ * failed. */
 static void name_call(dm_status status)
 {
     const char *name = dmi_api_called(), *text = dmi_error_text();
-    bool argument = status == DM_ERR_ARG || status == DM_ERR_HANDLE || status == DM_ERR_SHAPE ||
-                    status == DM_ERR_DTYPE || status == DM_ERR_LAYOUT || status == DM_ERR_STATE ||
-                    status == DM_ERR_OVERLAP;
-    bool found = status == DM_ERR_NOMEM || status == DM_ERR_LIMIT || status == DM_ERR_IO ||
-                 status == DM_ERR_FORMAT || status == DM_ERR_UNSUPPORTED;
-    if (name && (argument || (found && strncmp(text, "command ", strlen("command ")) != 0))) {
+    int behind = 0;
+    (void)!sscanf(text, "command %*u (%n", &behind);
+    if (name && behind == 0) {
         (void)dmi_fail(status, "%s: %s", name, without_name(text, name));
     }
 }
 
-dm_status dmi_api_failed(const dm_session *session, dm_status status)
+dm_status dmi_api_failed(uint16_t outer, const dm_session *session, dm_status status)
 {
     name_call(status);
-    dmi_api_begin(0);
+    dmi_api_begin(outer);
     if (session && session->on_error.call && !handling) {
         handle(&session->on_error, status);
     }
     return status;
 }
 
-dm_status dmi_api_end_start(const dm_config *config, dm_status status)
+dm_status dmi_api_end_start(uint16_t outer, const dm_config *config, dm_status status)
 {
-    name_call(status);
-    dmi_api_begin(0);
+    if (status != DM_OK) {
+        name_call(status);
+    }
+    dmi_api_begin(outer);
     if (status != DM_OK && !handling) {
         char *text = strdup(dmi_error_text());
         dmi_error_handler handler = dmi_error_handler_of(config); /* complains of a wrong config once more */

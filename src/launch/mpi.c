@@ -514,8 +514,7 @@ dm_status dm_init_comm(MPI_Comm comm, const dm_config *config, dm_session **sess
     }
     MPI_Initialized(&flag);
     if (!flag || comm == MPI_COMM_NULL) {
-        return dmi_fail(DM_ERR_ARG,
-                        flag ? "comm is MPI_COMM_NULL" : "dm_init_comm: MPI has not been initialised");
+        return dmi_fail(DM_ERR_ARG, flag ? "comm is MPI_COMM_NULL" : "MPI has not been initialised");
     }
     status = dmi_config_from(config, &loaded);
     status = status == DM_OK ? dmi_stack_suffices() : status;

@@ -7,6 +7,7 @@
 void dmi_rest_keep(dmi_session *s, dmi_rest *rest)
 {
     rest->command = s->command;
+    rest->called = dmi_api_number();
     rest->next = s->rests;
     s->rests = rest;
 }
@@ -14,12 +15,14 @@ void dmi_rest_keep(dmi_session *s, dmi_rest *rest)
 /* A failure of the command is known and will be reported: what came of it is dropped. */
 static void end_one(dmi_session *s, dmi_rest *rest, dm_status status)
 {
-    uint64_t command = rest->command;
+    uint64_t command = rest->command; /* the rest goes */
+    const char *name = dmi_api_name(rest->called);
     bool failed = status == DM_OK && dmi_failure_of(s, rest->first, command, 0);
     dm_status ended = rest->end(rest, failed ? DM_ERR_POISONED : status);
     if (ended != DM_OK && !failed && status == DM_OK) {
         char line[DMI_ERROR_TEXT];
-        snprintf(line, sizeof line, "command %" PRIu64 ": %s", command, dmi_error_text());
+        snprintf(line, sizeof line, "command %" PRIu64 " (%s): %s", command, name ? name : "unknown",
+                 dmi_error_text());
         dmi_failure_add(s, command, UINT64_MAX, ended, line);
     }
 }

@@ -28,20 +28,20 @@ static bool is_no_file(const char *path)
 static dm_status load_one(const char *path)
 {
     if (is_no_file(path)) {
-        return dmi_fail(DM_ERR_CONFIG, "load: %s is not a regular file", path);
+        return dmi_fail(DM_ERR_CONFIG, "option load: %s is not a regular file", path);
     }
     void *object = open_object(path);
     if (!object) {
-        return dmi_fail(DM_ERR_CONFIG, "load: %s", dlerror());
+        return dmi_fail(DM_ERR_CONFIG, "option load: %s", dlerror());
     }
     void *symbol = dlsym(object, "dmath_ops");
     void (*ops)(void) = NULL;
     memcpy(&ops, &symbol, sizeof ops); /* POSIX says that they are alike, C does not */
     if (!ops) {
-        return dmi_fail(DM_ERR_CONFIG, "load: %s has no function dmath_ops", path);
+        return dmi_fail(DM_ERR_CONFIG, "option load: %s has no function dmath_ops", path);
     }
     dm_status status = dmi_task_load(ops);
-    return status == DM_OK ? DM_OK : dmi_fail(status, "load: %s: %s", path, dmi_error_text());
+    return status == DM_OK ? DM_OK : dmi_fail(status, "option load: %s: %s", path, dmi_error_text());
 }
 
 dm_status dmi_load_operations(const char *list)

@@ -81,6 +81,7 @@ DM_CHECKED dm_status dmi_call_wait_until(dm_session *session, dmi_call *call, co
 typedef struct dmi_rest {
     struct dmi_rest *next;
     uint64_t first, command; /* its commands; the last is set by dmi_rest_keep */
+    uint16_t called;         /* public call (dmi_api_name), set by that too */
     /* Ends it and frees it: DM_OK: the command is done; else it has failed, or the session ends. The failure
      * that it returns is one of the command's. */
     dm_status (*end)(struct dmi_rest *rest, dm_status status);

@@ -217,6 +217,8 @@ static void find(void *context, const char *text)
 {
     found *f = context;
     snprintf(f->text[f->count++ % 4], sizeof f->text[0], "%s", text);
+    assert_int_equal(dm_sync(NULL), DM_ERR_HANDLE); /* a call inside a call, which is named all the same */
+    assert_int_equal(strncmp(dm_error_message(), "sync: ", 6), 0);
 }
 
 static void test_parts(void **state)
@@ -238,6 +240,7 @@ static void test_parts(void **state)
     fclose(f);
     found damaged = {0};
     assert_int_equal(dm_checkpoint_verify("large", find, &damaged), DM_ERR_FORMAT);
+    assert_int_equal(strncmp(dm_error_message(), "checkpoint_verify: ", 19), 0);
     assert_int_equal(damaged.count, 2);
     assert_non_null(strstr(damaged.text[0], "large/00000001/a.npy: part 0 (bytes 128 to 2097279)"));
     assert_non_null(strstr(damaged.text[1], "large/00000001/a.npy: part 2 (bytes 4194432 to 5243007)"));

@@ -4,6 +4,7 @@
  * DMATH_TEST_FAULTS=all: every point; =10000: a sample of about so many; =gemm:7:1: one point, which is call,
  * allocation, variant of c's layout; =gemm::1: all allocations of a call. */
 #include "fault_forms.h"
+#include "names_call.h"
 
 #include "base/fault.h"
 
@@ -125,13 +126,6 @@ static bool names_memory(const char *text)
         numbers = strstr(text, others[i]) != NULL;
     }
     return numbers;
-}
-
-/* Does the message name a call, or a command? */
-static bool names_call(const char *text)
-{
-    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789");
-    return (length > 0 && strncmp(text + length, ": ", 2) == 0) || strncmp(text, "command ", 8) == 0;
 }
 
 static void check_error(dm_status status, const char *text)

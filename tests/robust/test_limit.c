@@ -1,5 +1,6 @@
 /* dm_session_limit: every call that blocks, behind a command that does not end, returns DM_ERR_PENDING in time;
  * then the command ends, and what the call has left is what <dmath/control.h> says. */
+#include "names_call.h"
 #include "robust.h"
 
 #include <math.h>
@@ -199,9 +200,11 @@ static void was_saved(work *k)
 static dm_status do_checkpoint(work *k)
 {
     const dm_checkpoint_item items[] = ITEMS(k);
+    char text[256];
     dm_status status = dm_checkpoint_save(k->s, "limits", 2, items, NULL, NULL);
+    snprintf(text, sizeof text, "%s", dm_error_message());
     assert_int_equal(dm_checkpoint_exists("limits"), 0);
-    return status;
+    return dm_error_set(status, "%s", text);
 }
 
 static void no_series(work *k)
@@ -433,7 +436,8 @@ static void one_form(work *k, const struct form *form)
         double begin = seconds();
         dm_status status = form->call(k);
         double took = seconds() - begin;
-        if (status != DM_ERR_PENDING || took > WITHIN_S || (again == 0 && took < LIMIT_S / 2)) {
+        if (status != DM_ERR_PENDING || took > WITHIN_S || (again == 0 && took < LIMIT_S / 2) ||
+            !names_call(dm_error_message())) {
             fail_msg("%s, %d workers: %s after %g s: %s", form->name, dm_workers(k->s), dm_status_name(status),
                      took, dm_error_message());
         }
@@ -498,17 +502,22 @@ static void test_failures(void **state)
     work k;
     open_work(&k, 3);
     assert_int_equal(dm_session_limit(k.s, (double)NAN), DM_ERR_ARG);
-    assert_int_equal(mkdir("gone", 0777), 0);
-    hold_on();
-    OK(dm_apply(k.s, "hold", 1, &k.slow, (int[]){DM_READWRITE}, held, sizeof held));
-    OK(dm_session_limit(k.s, LIMIT_S));
-    assert_int_equal(dm_array_save(k.s, k.a, "gone/saved.npy"), DM_ERR_PENDING);
+    for (int i = 0; i < 2; i++) { /* the workers cannot write; the file cannot have its name */
+        assert_int_equal(mkdir("gone", 0777), 0);
+        hold_on();
+        OK(dm_apply(k.s, "hold", 1, &k.slow, (int[]){DM_READWRITE}, held, sizeof held));
+        OK(dm_session_limit(k.s, LIMIT_S));
+        assert_int_equal(dm_array_save(k.s, k.a, "gone/saved.npy"), DM_ERR_PENDING);
+        assert_int_equal(i ? mkdir("gone/saved.npy", 0777) : system("rm -rf gone"), 0);
+        OK(dm_session_limit(k.s, -1));
+        let_go();
+        assert_int_equal(dm_sync(k.s), DM_ERR_IO);
+        assert_non_null(strstr(dm_error_message(), "saved.npy"));
+        assert_non_null(strstr(dm_error_message(), " (array_save)"));
+        assert_true(names_call(dm_error_message()));
+        OK(dm_sync(k.s));
+    }
     assert_int_equal(system("rm -rf gone"), 0);
-    OK(dm_session_limit(k.s, -1));
-    let_go();
-    assert_int_equal(dm_sync(k.s), DM_ERR_IO);
-    assert_non_null(strstr(dm_error_message(), "saved.npy"));
-    OK(dm_sync(k.s));
     OK(dm_finalize(k.s, &(int64_t){0}));
 }
 

@@ -1,5 +1,6 @@
 /* Workers that make no progress, here by links that take for ever: the waiting call gives up and says who, the
  * session may be waited for again, and dm_finalize comes back. */
+#include "names_call.h"
 #include "robust.h"
 
 enum { N = 16 };
@@ -9,6 +10,7 @@ static void expect_timeout(dm_status status, double begin, double most)
     assert_int_equal(status, DM_ERR_TIMEOUT);
     print_message("%.1f s: %s\n", seconds() - begin, dm_error_message());
     assert_true(seconds() - begin < most);
+    assert_true(names_call(dm_error_message()));
 }
 
 /* A copy over a link that is slower than the watchdog; on a machine that is slower still it may be done before anybody looks. */
