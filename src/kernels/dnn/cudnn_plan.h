@@ -9,8 +9,6 @@
 enum {
     DMI_CUDNN_DESCRIPTORS = 16, /* tensors, how windows move, operations, graph, plan, engine */
     DMI_CUDNN_OPERANDS = 4,     /* x, y, w, bias */
-    DMI_CUDNN_X = 0,            /* places in dnn.pitch of a convolution as plans take it */
-    DMI_CUDNN_Y = 1,
     /* Forward, and then a copy of each element, which changes nothing: engines that take a graph of both read
      * and write pixels that lie apart. */
     DMI_CUDNN_FUSED = DMI_CUDNN_KINDS

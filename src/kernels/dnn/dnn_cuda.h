@@ -169,6 +169,9 @@ void dmi_cuda_align_in(const dmi_kernel_call *call, int last, void *at[DMI_DNN_R
 /* What was made there goes to where it belongs. */
 void dmi_cuda_align_out(const dmi_kernel_call *call, int last, void *const at[DMI_DNN_REFS]);
 
+/* Places in dnn.pitch of a convolution as plans of cuDNN, and the kernels below, take it. */
+enum { DMI_CUDNN_X = 0, DMI_CUDNN_Y = 1 };
+
 /* --- forward_cuda.c, weights_cuda.c: convolutions by kernels of the library's own, on Hopper GPUs */
 /* Forward, of one group: where cuDNN would fill up channels. */
 bool dmi_cuda_forward_takes(const dmi_queue *q, const dmi_convolution *d);

@@ -1,5 +1,4 @@
 /* Convolutions forward on Hopper GPUs: which of them, and in which tiles. */
-#include "kernels/dnn/cudnn_plan.h"
 #include "kernels/dnn/hopper_cuda.h"
 #include "kernels/gemm/fused_job.h"
 

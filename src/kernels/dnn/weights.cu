@@ -146,7 +146,8 @@ static __device__ __forceinline__ void load_steps(const dmi_weights_job &job, co
     }
 }
 
-/* All products of a stage, into the warpgroup's 64 outputs. TOGETHER: units of one product. */
+/* All products of a stage, into the warpgroup's 64 outputs. COUNT: products side by side; units of 64 channels
+ * are one. */
 template <bool f16, int M, int COUNT, int SIZE>
 static __device__ __forceinline__ void multiply_stage(uint32_t stage, uint32_t group, float (&d)[COUNT][SIZE],
                                                       bool add)

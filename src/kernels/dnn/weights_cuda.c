@@ -135,7 +135,8 @@ bool dmi_cuda_hopper_serves(const dmi_queue *q, const dmi_convolution *d)
 
 int64_t dmi_weights_bytes(const dmi_weights_job *job)
 {
-    return job->tiles * job->ranges * dmi_weights_part(&dmi_weights_forms[job->form]) * (int64_t)sizeof(float);
+    return (int64_t)job->tiles * job->ranges * dmi_weights_part(&dmi_weights_forms[job->form]) *
+           (int64_t)sizeof(float);
 }
 
 void dmi_cuda_run_weights_job(dmi_queue *q, const dmi_convolution *d, dmi_weights_job *job, const void *x,
