@@ -21,7 +21,7 @@ enum { END_REFS = 200 };
 /* An arrival is taken this much early at most, in work between it and its first use. */
 static const int64_t MOST_FLOPS = 1000000000;
 /* Bytes of pushes of later calls that may be on their way. */
-static const int64_t MOST_AHEAD = 64 << 10;
+static const int64_t MOST_AHEAD = 32 << 20;
 
 typedef struct maker {
     const dmi_plan *from;

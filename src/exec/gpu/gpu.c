@@ -212,7 +212,8 @@ static bool grant_direct(dmi_engine *e, dmi_queued_step *w, grants *g)
      * look ahead */
     slot->free = dmi_engine_reached(e, &w->wait) && (w->ordinal + 1) % (UINT64_C(1) << (NUMBER_BITS - 2)) != 0;
     if (!slot->free) { /* the destination becomes free when the device gets there */
-        if (!dmi_gpu_waits_already(e, STREAM_GRANT, &w->wait, NULL)) { /* those so far need not */
+        const bool small = w->step->bytes <= TOGETHER_BYTES;
+        if (!small || !dmi_gpu_waits_already(e, STREAM_GRANT, &w->wait, NULL)) { /* those so far need not */
             give_grants(e, g);
         }
         dm_status status = dmi_gpu_after(e, STREAM_GRANT, &w->wait);
@@ -220,7 +221,7 @@ static bool grant_direct(dmi_engine *e, dmi_queued_step *w, grants *g)
         dmi_gpu_add_word(&g->batch, dmi_gpu_freed_at(e, w), w->ordinal + 1);
     }
     g->step[g->count++] = w;
-    if (g->count == DMI_CU_WORDS) {
+    if (g->count == DMI_CU_WORDS || w->step->bytes > TOGETHER_BYTES) {
         give_grants(e, g);
     }
     return true;

@@ -125,12 +125,18 @@ dm_status dmi_gpu_wait_batch(dmi_engine *e, int stream, dmi_gpu_batch *b)
     return status;
 }
 
+/* One alone by a copy: with a write all-gathers of 16 MiB took 42 us on two GPUs, with a copy 35. */
 dm_status dmi_gpu_raise_batch(dmi_engine *e, int stream, dmi_gpu_batch *b)
 {
-    dm_status status = DM_OK;
+    const dmi_stream s = e->gpu->stream[stream];
+    dm_status status;
     int64_t pause_ns = 0;
     do {
-        status = b->count > 0 ? dmi_cu_set_words(e->gpu->stream[stream], b->word, b->count) : DM_OK;
+        status = b->count > 1 ? dmi_cu_set_words(s, b->word, b->count)
+                 : b->count > 0
+                     ? dmi_cu_copy(s, b->word[0].word, &e->gpu->numbers[b->word[0].value >> (32 - NUMBER_BITS)],
+                                   sizeof *b->word[0].word)
+                     : DM_OK;
     } while (dmi_gpu_again(e, status, &pause_ns));
     b->count = 0;
     return status;
