@@ -55,6 +55,9 @@ dm_status nn_layer_fail(const nn_layer *l, const char *field, dm_status status, 
 dm_status nn_top_shape(nn_layer *l, int top, int ndim, const int64_t *shape)
 {
     nn_blob *b = l->top[top];
+    if (ndim == 0) { /* of a number of the whole batch */
+        return nn_top_number(l, top);
+    }
     b->ndim = ndim;
     b->image = ndim == 4;
     b->count = 1;

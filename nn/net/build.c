@@ -201,7 +201,9 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     }
     status = status == DM_OK ? nn_mark_own_losses(net, net->own.blobs) : status;
     if (status == DM_OK) {
-        nn_mark_backward(net);
+        status = nn_mark_backward(net);
+    }
+    if (status == DM_OK) {
         nn_merge(net);
         status = nn_split_choose(net, setup->split, share, setup->apart);
         status =

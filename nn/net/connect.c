@@ -164,9 +164,24 @@ static bool differentiable(const nn_layer *l, int bottom)
     return l->type->backward && l->type->differentiable >> (bottom < 31 ? bottom : 31) & 1;
 }
 
+/* A layer that would have to pass a gradient on, but has none. */
+static dm_status no_gradient(const nn_layer *l)
+{
+    bool weighs = false;
+    for (int i = 0; i < l->tops; i++) {
+        weighs = weighs || l->top[i]->loss_weight != 0;
+    }
+    return nn_layer_fail(l, weighs ? "loss_weight" : "type", DM_ERR_UNSUPPORTED,
+                         weighs
+                             ? "has a loss_weight, but %s layers have no gradient"
+                             : "is on the way from parameters to the loss, but %s layers have no gradient: a "
+                               "layer that reads it may have propagate_down: false",
+                         l->type->name);
+}
+
 /* From the end: a layer that adds nothing to the loss, or whose gradients nobody wants, has no backward pass.
  */
-void nn_mark_backward(nn_net *net)
+dm_status nn_mark_backward(nn_net *net)
 {
     for (int k = net->layer_count - 1; k >= 0; k--) {
         nn_layer *l = &net->layers[k];
@@ -177,12 +192,19 @@ void nn_mark_backward(nn_net *net)
             wanted = wanted || b->loss_weight != 0 || b->own_loss || b->has_diff;
         }
         l->need_backward = l->need_backward && contributes && wanted;
+        if (l->need_backward && !l->type->backward) {
+            if (net->phase == NN_TRAIN) {
+                return no_gradient(l);
+            }
+            l->need_backward = false;
+        }
         for (int i = 0; i < l->bottoms; i++) {
             l->down[i] = l->down[i] && l->need_backward && differentiable(l, i);
             l->bottom[i]->under_loss = l->bottom[i]->under_loss || contributes;
             l->bottom[i]->has_diff = l->bottom[i]->has_diff || l->down[i];
         }
     }
+    return DM_OK;
 }
 
 dm_status nn_mark_own_losses(nn_net *net, const char *names)
@@ -197,11 +219,13 @@ dm_status nn_mark_own_losses(nn_net *net, const char *names)
         if (!found) {
             return dm_error_set(DM_ERR_ARG, "own_loss: the net has no blob '%.*s'", (int)n, at);
         }
-        if (!found->need_backward || (found->producer->type->traits & NN_LOSS)) {
-            return dm_error_set(DM_ERR_ARG,
-                                "own_loss: '%s' does not depend on parameters that are learned, or is the "
-                                "loss of a layer: it takes no gradient",
-                                found->name);
+        if (!found->need_backward || (found->producer->type->traits & NN_LOSS) ||
+            !found->producer->type->backward) {
+            return dm_error_set(
+                DM_ERR_ARG,
+                "own_loss: '%s' does not depend on parameters that are learned, is the loss of a "
+                "layer, or of one without a gradient: it takes no gradient",
+                found->name);
         }
         found->own_loss = true;
         at += n + (at[n] == ',');

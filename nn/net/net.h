@@ -336,7 +336,7 @@ dm_status nn_net_upgrade_v0(nn_message *net);
 /* --- connect.c */
 dm_status nn_connect(nn_net *net, nn_layer *layer);
 dm_status nn_find_outputs(nn_net *net);
-void nn_mark_backward(nn_net *net);
+dm_status nn_mark_backward(nn_net *net);
 /* Marks the blobs that a list separated by commas names: the program gives their gradients. */
 dm_status nn_mark_own_losses(nn_net *net, const char *names);
 /* --- params.c */

@@ -278,6 +278,13 @@ static const struct {
                                          IP("ip", "f", "3") LOSS("ip"),
      {"c2", "i1", "r1", "n1"},
      2},
+    {"numbers of the whole batch",
+     INPUTS IP("a", "data", "4") ONE("r", "Reduction", "a", "reduction_param { operation: SUMSQ }")
+         ONE("q", "Reduction", "a", "reduction_param { operation: ASUM }")
+             ONE("p", "Power", "r", "power_param { power: 2 scale: 0.1 shift: 1 }") ONE("t", "TanH", "q", "")
+                 PAIR("e", "Eltwise", "'p', 't'", "eltwise_param { operation: PROD } loss_weight: 0.02"),
+     {"a"},
+     2},
     {"embed, batch reindex",
      INPUTS "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 5 num_output: 4 "
             "weight_filler { type: 'gaussian' std: 1 } } }\n" IP("a", "data", "4")

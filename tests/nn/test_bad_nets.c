@@ -102,6 +102,11 @@ static const struct {
      "has axis and concat_dim"},
     {XY("4, 3", "4, 3") LAYER("Concat", "'x', 'y'", "concat_param { concat_dim: 9 }"), "has concat_dim 9"},
     {XY("4, 3", "5, 3") LAYER("Concat", "'x', 'y'", ""), "whose shapes differ in other dims than 1"},
+    {XY("4, 3", "4") IP("i", "x", "3") LAYER("Accuracy", "'i', 'y'", "loss_weight: 2"),
+     "has a loss_weight, but Accuracy layers have no gradient"},
+    {XY("4, 3", "4") IP("i", "x", "3") LAYER("Threshold", "'i'", "")
+         IP("j", "t", "3") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['j', 'y'] top: 'loss' }\n",
+     "is on the way from parameters to the loss, but Threshold layers have no gradient"},
     {X("4, 3, 2") LAYER("Flatten", "'x'", "flatten_param { axis: 2 end_axis: 1 }"),
      "flattens dims 2 to 1: the last lies before the first"},
     {SOURCE("DummyData", "dummy_data_param { shape { dim: 2 } data_filler { } data_filler { } }"),
