@@ -82,14 +82,21 @@ dm_status nn_embed_backward(nn_layer *l)
     const nn_blob *y = l->top[0];
     dm_status status = nn_matrix_read(l, DIFF, y, y->diff);
     status = status == DM_OK && nn_param_beta(l, 0) == 0 ? dm_fill(s, l->param[0]->diff, 0) : status;
-    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[DIFF],
-             diff = l->scratch[DIFF + 1].id ? l->scratch[DIFF + 1] : y->diff;
+    dm_array wide = l->scratch[WIDE], rows = wide.id ? wide : l->scratch[DIFF], diff = DM_NO_ARRAY;
     status = status == DM_OK && wide.id ? dm_copy(s, l->scratch[DIFF], wide) : status;
     status =
         status == DM_OK ? dm_scatter_add(s, l->param[0]->diff, l->scratch[INDEX], rows, 0, DM_CLIP) : status;
-    return status == DM_OK && l->params > 1 ? dm_channel_sums(s, l->net->slices, 1, diff, DM_NO_ARRAY,
-                                                              nn_param_beta(l, 1), l->param[1]->diff)
-                                            : status;
+    if (status == DM_OK &&
+        l->params > 1) { /* the outputs last, also of images of one channel, which have no copy */
+        const dm_array from = l->scratch[DIFF + 1].id ? l->scratch[DIFF + 1] : y->diff;
+        status = dm_array_reshape(s, from, y->ndim, y->shape, &diff);
+        status = status == DM_OK ? dm_channel_sums(s, l->net->slices, 1, diff, DM_NO_ARRAY, nn_param_beta(l, 1),
+                                                   l->param[1]->diff)
+                                 : status;
+        dm_status end = dm_array_destroy(s, diff);
+        return status == DM_OK ? end : status;
+    }
+    return status;
 }
 
 /* --- BatchReindex: the samples that the second bottom names. */

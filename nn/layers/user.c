@@ -123,7 +123,7 @@ dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count)
                                     .bottoms = {t.bottoms[0], t.bottoms[1]},
                                     .tops = {t.tops[0], t.tops[1]},
                                     .traits = (t.bottoms[1] == 0 ? NN_SOURCE : 0) | (t.waits ? NN_WAITS : 0) |
-                                              (t.prepare ? NN_KEEPS : 0),
+                                              (t.prepare ? NN_KEEPS : 0) | NN_NUMBERS,
                                     .differentiable = t.gradients,
                                     .setup = setup,
                                     .prepare = prepare,

@@ -103,6 +103,19 @@ static dm_status take_pair(const nn_net *net, nn_layer *l)
                                (long long)bottoms, (long long)tops, l->type->name);
 }
 
+/* Bottoms have samples, unless the layer takes numbers of the whole batch. */
+static dm_status need_samples(const nn_layer *l)
+{
+    for (int i = 0; i < l->bottoms && !(l->type->traits & NN_NUMBERS); i++) {
+        if (l->bottom[i]->ndim == 0) {
+            return nn_layer_fail(l, "bottom", DM_ERR_SHAPE,
+                                 "reads '%s', a number of the whole batch: %s layers need samples",
+                                 l->bottom[i]->name, l->type->name);
+        }
+    }
+    return DM_OK;
+}
+
 static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
 {
     const char *type = nn_string(message, "LayerParameter", "type");
@@ -142,9 +155,8 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
                                    nn_shape_text(y->ndim, y->shape, mine), l->type->name);
         }
     }
-    if (status == DM_OK) {
-        status = l->type->setup(l);
-    }
+    status = status == DM_OK ? need_samples(l) : status;
+    status = status == DM_OK ? l->type->setup(l) : status;
     status = status == DM_OK ? nn_filter_follow(l) : status;
     status = status == DM_OK ? refuse_twin(net, l) : status;
     int64_t specs = nn_count(message, "param");

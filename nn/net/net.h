@@ -114,7 +114,8 @@ typedef struct nn_layer_type {
 /* NN_WAITS: its calls cannot be recorded. NN_FEED: its state is an nn_feed. NN_CUTS: its outputs can be
  * computed in ranges (split.c), for which alone it prepares something. NN_KEEPS: what it prepares has a meaning
  * from one pass to the next. NN_EACH: with several bottoms it has as many tops, and each pair is an nn_layer;
- * the first one's parameters are those of all. */
+ * the first one's parameters are those of all. NN_NUMBERS: bottoms may be numbers of the whole batch, which
+ * have no dims. */
 enum {
     NN_LOSS = 1,
     NN_SOURCE = 2,
@@ -123,7 +124,8 @@ enum {
     NN_FEED = 16,
     NN_CUTS = 32,
     NN_KEEPS = 64,
-    NN_EACH = 128
+    NN_EACH = 128,
+    NN_NUMBERS = 256
 };
 
 /* How workers share a layer: the samples; ranges of its outputs; or both, as a grid. */

@@ -285,6 +285,12 @@ static const struct {
                  PAIR("e", "Eltwise", "'p', 't'", "eltwise_param { operation: PROD } loss_weight: 0.02"),
      {"a"},
      2},
+    {"embed into images of one channel",
+     INPUTS ONE("k", "Reshape", "label", "reshape_param { shape { dim: [0, 1, 1] } }")
+         ONE("t", "Tile", "k", "tile_param { axis: 2 tiles: 2 }")
+             ONE("e", "Embed", "t", "embed_param { input_dim: 5 " FILLED " }") IP("ip", "e", "4") LOSS("ip"),
+     {"e", "ip"},
+     2},
     {"embed, batch reindex",
      INPUTS "layer { name: 'e' type: 'Embed' bottom: 'label' top: 'e' embed_param { input_dim: 5 num_output: 4 "
             "weight_filler { type: 'gaussian' std: 1 } } }\n" IP("a", "data", "4")

@@ -102,6 +102,11 @@ static const struct {
      "has axis and concat_dim"},
     {XY("4, 3", "4, 3") LAYER("Concat", "'x', 'y'", "concat_param { concat_dim: 9 }"), "has concat_dim 9"},
     {XY("4, 3", "5, 3") LAYER("Concat", "'x', 'y'", ""), "whose shapes differ in other dims than 1"},
+    {X("4, 3") "layer { name: 'r' type: 'Reduction' bottom: 'x' top: 'r' }\n" LAYER("ArgMax", "'r'", ""),
+     "reads 'r', a number of the whole batch: ArgMax layers need samples"},
+    {X("4, 3") "layer { name: 'r' type: 'Reduction' bottom: 'x' top: 'r' }\n" LAYER("BatchReindex", "'r', 'x'",
+                                                                                    ""),
+     "reads 'r', a number of the whole batch: BatchReindex layers need samples"},
     {XY("4, 3", "4") IP("i", "x", "3") LAYER("Accuracy", "'i', 'y'", "loss_weight: 2"),
      "has a loss_weight, but Accuracy layers have no gradient"},
     {XY("4, 3", "4") IP("i", "x", "3") LAYER("Threshold", "'i'", "")
