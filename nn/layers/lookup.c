@@ -86,8 +86,8 @@ dm_status nn_embed_backward(nn_layer *l)
     status = status == DM_OK && wide.id ? dm_copy(s, l->scratch[DIFF], wide) : status;
     status =
         status == DM_OK ? dm_scatter_add(s, l->param[0]->diff, l->scratch[INDEX], rows, 0, DM_CLIP) : status;
-    if (status == DM_OK &&
-        l->params > 1) { /* the outputs last, also of images of one channel, which have no copy */
+    if (status == DM_OK && l->params > 1) {
+        /* the outputs last, also of images of one channel, which have no copy */
         const dm_array from = l->scratch[DIFF + 1].id ? l->scratch[DIFF + 1] : y->diff;
         status = dm_array_reshape(s, from, y->ndim, y->shape, &diff);
         status = status == DM_OK ? dm_channel_sums(s, l->net->slices, 1, diff, DM_NO_ARRAY, nn_param_beta(l, 1),

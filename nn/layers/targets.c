@@ -171,7 +171,7 @@ dm_status nn_hinge_loss_setup(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0];
     l->u.dim = (int)nn_int(l->own, "HingeLossParameter", "norm");
-    if (x->ndim < 2 || l->bottom[1]->count != x->shape[0]) {
+    if (x->ndim < 2 || l->bottom[1]->count != x->shape[0] || l->bottom[1]->shape[0] != x->shape[0]) {
         return nn_layer_fail(l, "bottom", DM_ERR_SHAPE,
                              "needs scores of at least 2 dims and a label for each sample");
     }

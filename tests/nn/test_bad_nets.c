@@ -107,6 +107,7 @@ static const struct {
     {X("4, 3") "layer { name: 'r' type: 'Reduction' bottom: 'x' top: 'r' }\n" LAYER("BatchReindex", "'r', 'x'",
                                                                                     ""),
      "reads 'r', a number of the whole batch: BatchReindex layers need samples"},
+    {XY("4, 3", "1, 4") LAYER("HingeLoss", "'x', 'y'", ""), "and a label for each sample"},
     {XY("4, 3", "4") IP("i", "x", "3") LAYER("Accuracy", "'i', 'y'", "loss_weight: 2"),
      "has a loss_weight, but Accuracy layers have no gradient"},
     {XY("4, 3", "4") IP("i", "x", "3") LAYER("Threshold", "'i'", "")
