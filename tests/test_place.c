@@ -1,6 +1,7 @@
 /* Where workers run: places on a host described by a file, what is told of them, and threads that are really
  * there. The host has three sockets, each with a CPU, a NUMA node and a GPU: 0 and 1 with CPUs that this
  * process may use, 2 with one that no process here may. */
+#include "base/fault.h"
 #include "launch/placements.h"
 #include "master/session.h"
 
@@ -85,7 +86,7 @@ static void bridge(FILE *f, int *id, const char *buses, const char *own)
 }
 
 /* Socket 0: below one switch the GPU and a card (mlx5_0, ib0), beside the switch another card (mlx5_9). Socket
- * 1: a GPU and, elsewhere in the socket, eth7. Socket 2: a GPU alone. */
+ * 1: a GPU below two switches and, elsewhere in the socket, eth7. Socket 2: a GPU alone. */
 static void devices(FILE *f, int *id, int socket)
 {
     static const char vga[] = "0302 [10de:2335] [10de:18be] a1", net[] = "0200 [15b3:1021] [15b3:0041] 00";
@@ -95,9 +96,12 @@ static void devices(FILE *f, int *id, int socket)
         card(f, id, "0000:18:00.0", net, "mlx5_9", "3");
         fputs("</object>\n", f);
         bridge(f, id, "0000:[1a-1f]", "0000:19:00.0");
+    } else if (socket == 1) {
+        bridge(f, id, "0000:[9a-9c]", "0000:91:00.0");
+        bridge(f, id, "0000:[9b-9c]", "0000:9a:00.0");
     }
     card(f, id, gpu[socket], vga, NULL, NULL);
-    fputs("</object>\n", f);
+    fputs(socket == 1 ? "</object></object></object>\n" : "</object>\n", f);
     if (socket == 0) {
         card(f, id, "0000:1c:00.0", net, "ib0", "2");
         fprintf(f,
@@ -213,7 +217,13 @@ static void test_near(void **state)
         assert_string_equal(near.numa, "unknown");
         assert_string_equal(near.card, "unknown");
     }
+    cpu_set_t outside = cpu_set(1, NO_CPU - 2); /* which that host has not */
+    dmi_topology_near(t, NULL, &outside, &near);
+    assert_false(near.known);
     dmi_topology_free(t);
+    dmi_fault_plant("malloc:1");
+    assert_null(dmi_topology_load());
+    dmi_fault_plant("");
     dmi_topology_near(NULL, gpu[0], &two, &near);
     assert_false(near.known);
     dmi_topology_free(NULL);
@@ -234,6 +244,17 @@ static void test_choice(void **state)
     assert_int_equal(place.how, DMI_PLACEMENT_STARTED);
     dmi_placement_choose(&unknown, &allowed, true, &place);
     assert_int_equal(place.how, DMI_PLACEMENT_STARTED);
+    cpu_set_t none = cpu_set(0), last = cpu_set(1, NO_CPU), before, after;
+    dmi_placement_core(&none, 3, &place);
+    assert_int_equal(place.how, DMI_PLACEMENT_STARTED);
+    dmi_placement_core(&last, 3, &place);
+    assert_true(place.how == DMI_PLACEMENT_BOUND && CPU_EQUAL(&place.cpus, &last));
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    if (!CPU_ISSET(NO_CPU, &before)) { /* the system refuses: the thread stays where it is */
+        assert_false(dmi_placement_enter(&place, NULL));
+        assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+        assert_true(CPU_EQUAL(&before, &after));
+    }
 }
 
 static void test_words(void **state)
@@ -245,6 +266,9 @@ static void test_words(void **state)
     assert_string_equal(text, "0-2,7,9-10");
     dmi_cpus_describe(&set, text, 9);
     assert_string_equal(text, "0-2,7...");
+    cpu_set_t ends = cpu_set(3, 0, NO_CPU - 1, NO_CPU);
+    dmi_cpus_describe(&ends, text, sizeof text);
+    assert_string_equal(text, "0,1022-1023");
     for (int i = 0; i < CPU_SETSIZE; i += 2) {
         CPU_SET((size_t)i, &set);
     }

@@ -201,8 +201,8 @@ static bool is_manifest(int folder, const char *name)
     if (fd < 0) {
         return is_shut();
     }
-    bool is = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (is) {
+    bool known = fstat(fd, &st) == 0, is = !known || S_ISREG(st.st_mode); /* as one that cannot be opened */
+    if (known && is) {
         size_t same = (size_t)snprintf(empty, sizeof empty, DMI_MANIFEST_TAIL_FORMAT, UINT64_C(0)) - 16 - 4;
         ssize_t first = pread(fd, head, sizeof head, 0),
                 last = pread(fd, tail, sizeof tail, DMI_MAX(st.st_size - DMI_MANIFEST_TAIL, 0));

@@ -158,9 +158,49 @@ static void test_runs(void **state)
     assert_in_range(at, 5, 40);
 }
 
+/* A kernel of every worker fails in such a run, the N-th for each N: what is looked at is not known any more,
+ * so the run ends and says so, and where it is the look that fails, the session too. */
+static void test_looks(void **state)
+{
+    (void)state;
+    int at = 1, ended = 0;
+    signal(SIGALRM, hangs);
+    for (dm_status status = DM_ERR_INTERNAL; status != DM_OK; at++) {
+        char options[64];
+        dm_program program;
+        dm_array x;
+        snprintf(options, sizeof options, "log=error,fault='compute:%d'", at);
+        snprintf(now, sizeof now, "a look, %s", options);
+        alarm(100);
+        dm_session *s = open_session(WORKERS, options);
+        dm_layout everywhere = dm_layout_replicated(s);
+        OK(dm_array_create(s, DM_F64, 0, NULL, &everywhere, &x));
+        OK(dm_program_begin(s));
+        OK(dm_program_repeat(s, 100));
+        OK(dm_scale(s, 0.5, x, x));
+        OK(dm_program_repeat_until(s, 1, x, 1));
+        OK(dm_program_end(s, &program));
+        OK(dm_fill(s, x, 16));
+        OK(dm_program_run(s, program, 1, 0, NULL));
+        status = dm_sync(s);
+        if (status != DM_OK && !strstr(dm_error_message(), "planted fault")) {
+            fail_msg("%s: %s: %s", now, dm_status_name(status), dm_error_message());
+        }
+        ended += status != DM_OK && dm_sync(s) != DM_OK;
+        double value = 0;
+        assert_int_equal(dm_read(s, x, &value) == DM_OK && value == 0.5, status == DM_OK);
+        (void)!dm_finalize(s, NULL);
+        healthy();
+        alarm(0);
+    }
+    print_message("%d kernels, %d of them ended the session\n", at - 2, ended);
+    assert_in_range(at, 6, 40);
+    assert_in_range(ended, 1, 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_points), cmocka_unit_test(test_programs),
-                                       cmocka_unit_test(test_runs)};
+                                       cmocka_unit_test(test_runs), cmocka_unit_test(test_looks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
