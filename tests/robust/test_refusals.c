@@ -19,6 +19,7 @@
 #include <dmath/reduce.h>
 
 #include <math.h>
+#include <sys/wait.h>
 
 static dm_session *s;
 static int rows, wrong;
@@ -447,6 +448,39 @@ static void test_full_tables(void **state)
     OK(dm_program_destroy(own, program));
     OK(dm_array_destroy(own, a));
     OK(dm_array_destroy(own, b));
+    struct dmi_group **groups = of->group, **full = malloc(sizeof *full * DMI_MOST_GROUPS);
+    const uint32_t places = of->group_places;
+    dm_group group;
+    assert_non_null(full);
+    for (int i = 0; i < DMI_MOST_GROUPS; i++) {
+        full[i] = (struct dmi_group *)(void *)full; /* any: nobody looks at it */
+    }
+    of->group = full;
+    of->group_places = DMI_MOST_GROUPS;
+    REFUSED(LIMIT, "the session has 1048576 groups already", dm_group_create(own, (const int[]){1}, 1, &group));
+    of->group = groups;
+    of->group_places = places;
+    free(full);
+    OK(dm_group_create(own, (const int[]){1}, 1, &group));
+    OK(dm_group_destroy(own, group));
+    close_session(own);
+}
+
+/* A child by fork has the session's handle, and nothing behind it. */
+static void test_child(void **state)
+{
+    (void)state;
+    dm_session *own = open_session(1, "log=error");
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        bool said =
+            dm_sync(own) == DM_ERR_STATE && strstr(dm_error_message(), "this process was forked from it");
+        _exit(said ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     close_session(own);
 }
 
@@ -639,7 +673,7 @@ int main(void)
         cmocka_unit_test(test_states),       cmocka_unit_test(test_bindings),
         cmocka_unit_test(test_feeds),        cmocka_unit_test(test_little_memory),
         cmocka_unit_test(test_many_workers), cmocka_unit_test(test_full_tables),
-        cmocka_unit_test(test_own_check),
+        cmocka_unit_test(test_own_check),    cmocka_unit_test(test_child),
     };
     return cmocka_run_group_tests(tests, open_all, close_all) || wrong;
 }
