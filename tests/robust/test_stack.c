@@ -80,9 +80,13 @@ static void test_caller(void **state)
 {
     (void)state;
     start small = start_with(128 << 10), enough = start_with(1 << 20);
+#if !defined(__SANITIZE_THREAD__) /* which makes such stacks larger */
     assert_int_equal(small.status, DM_ERR_NOMEM);
     assert_non_null(strstr(small.text, "init: the calling thread has "));
     assert_non_null(strstr(small.text, " KiB of stack left, and dmath needs 192 KiB: see `ulimit -s'"));
+#else
+    (void)small;
+#endif
     if (enough.status != DM_OK) {
         fail_msg("%s", enough.text);
     }
