@@ -79,6 +79,13 @@ static void test_folders(void **state)
         all_are(s, b, 1 + i);
         OK(dm_array_destroy(s, b));
     }
+    go_to("gone"); /* and is removed under the program */
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(chdir("gone"), 0);
+    assert_int_equal(rmdir("../gone"), 0);
+    assert_int_equal(dm_array_save(s, a, "x.npy"), DM_ERR_IO);
+    assert_non_null(strstr(dm_error_message(), "x.npy: the working folder: No such file"));
+    assert_int_equal(chdir(folder), 0);
     OK(dm_array_destroy(s, a));
     dmt_session_close(s, 0);
 }
