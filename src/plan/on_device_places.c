@@ -4,7 +4,7 @@
  * What a worker knows follows from the exchanges. It takes them one after the other, and one is complete when
  * its arrivals have been taken. A push goes out when the exchanges before it are complete, and says so to whom
  * it comes to, and all that its sender knew of others by then. So in the receiver's order a payload lives from
- * the * exchange whose push said so last, to the one that takes it. Where it knows of none in
+ * the exchange whose push said so last, to the one that takes it. Where it knows of none in
  * this run, it waits until the receiver has ended the last run, and the payload lives from there on
  * (exec/gpu/exchange.c). Who knows of an exchange of this run knows that the run before has ended there, so
  * what holds in a run holds from run to run.
