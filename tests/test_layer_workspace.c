@@ -60,11 +60,11 @@ static void test_convolutions(void **state)
     assert_int_equal(folded.columns[1], 2 * 2 * 16);
     const int64_t least = 16 << 20;
     assert_int_equal(dmi_cudnn_room(&d), least);
-    /* x as blocks: 2 x 5 x 5 x 16 elements of 2 bytes; w: 6 x 64; the bias of 6 */
-    assert_int_equal(dmi_cudnn_workspace(&d), least + 1792 + 768 + 256);
-    d.in[2] = 8; /* as many channels as are aligned: nothing is folded */
+    /* x as blocks: 2 x 5 x 5 x 16 elements of 2 bytes, in lines of 64; w: 6 x 2 x 2 x 64; the bias of 6 */
+    assert_int_equal(dmi_cudnn_workspace(&d), least + 6400 + 3072 + 256);
+    d.in[2] = 8; /* as many channels as are aligned: nothing is folded; w in lines: 6 x 3 x 3 x 64 */
     assert_false(dmi_cudnn_folds(&d));
-    assert_int_equal(dmi_cudnn_workspace(&d), least);
+    assert_int_equal(dmi_cudnn_workspace(&d), least + 6912);
     d.in[2] = 4;
     d.dilation[1] = 2;
     assert_false(dmi_cudnn_folds(&d));
@@ -82,8 +82,8 @@ static void test_groups(void **state)
     d.in[2] = 16;
     d.out[2] = 32;
     assert_true(dmi_cudnn_packs(&d));
-    /* x: 2 x 8 x 8 x 16 elements of 2 bytes; y: 2 x 4 x 4 x 32 */
-    assert_int_equal(dmi_cudnn_workspace(&d), (16 << 20) + 4096 + 2048);
+    /* x: 2 x 8 x 8 x 16 elements of 2 bytes, and y: 2 x 4 x 4 x 32; or w in lines: 32 x 3 x 3 x 64 */
+    assert_int_equal(dmi_cudnn_workspace(&d), (16 << 20) + 36864);
     d.out[2] = 24; /* 12 a group: not aligned */
     assert_false(dmi_cudnn_packs(&d));
     d.in[2] = 8;
