@@ -29,6 +29,10 @@ foreach(program test_net test_layers test_lean test_fused test_copies test_time)
   dmath_test_folder(${program}_emulated)
 endforeach()
 
+# Mostly naps, of which more workers mean longer ones.
+set_property(TEST test_time APPEND PROPERTY ENVIRONMENT DMATH_TEST_WORKERS=1,3)
+set_property(TEST test_time_emulated APPEND PROPERTY ENVIRONMENT DMATH_TEST_WORKERS=2)
+
 # Splits of layers, tests beside training, updates that are dealt out, and gradients in bf16, with ranks, and on emulated GPUs.
 foreach(program test_split test_beside test_dealt test_wire)
   foreach(ranks 3 6)
