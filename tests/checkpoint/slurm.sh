@@ -22,16 +22,17 @@ newest() { find "$1" -maxdepth 1 -name '0*' 2>/dev/null | sort | tail -n 1; }
 has_checkpoint() { [[ -n $(newest "$1") ]]; }
 said() { grep -q "$1" job.txt; }
 
+steps=9000 # so many that the program still runs when it gets the signal
 # job TEMPLATE SERIES COMMAND: the template with our program, this form of starting it, and no more.
 job() {
     sed -e ':a' -e '/\\$/{N;s/\\\n//;ba}' "$scripts/$1" |
         sed -e '/^run /d' -e 's/^##SBATCH/#SBATCH/' -e 's/^#SBATCH --ntasks-per-node.*/#SBATCH --ntasks=1/' -e 's/--cpus-per-task=4/--cpus-per-task=1/' \
-            -e "s|^program=.*|program=($resume $folder/$2 3000 60 100)|" -e 's|--output=.*|--output=job.txt|' \
+            -e "s|^program=.*|program=($resume $folder/$2 $steps 60 100)|" -e 's|--output=.*|--output=job.txt|' \
             -e '/^#SBATCH --gpus-per-node/d' -e '/^#SBATCH --exclusive/d' -e 's/^#SBATCH --nodes=.*/#SBATCH --nodes=1/' -e 's/^gpus=.*/gpus=2/' \
             -e 's/^export DMATH_DEVICE=cuda.*/export DMATH_DEVICE=emulated DMATH_EMULATED_GPUS=2/' -e '/^export OMPI_MCA_pml=ucx/d' >job.sh
     echo "run $3 \"\${program[@]}\"" >>job.sh
 }
-DMATH_WORKERS=3 "$resume" "$folder/straight" 3000 60 100 >/dev/null
+DMATH_WORKERS=3 "$resume" "$folder/straight" $steps 60 100 >/dev/null
 for form in template.sh:srun template.sh:mpirun gpu.sh:srun gpu-nodes.sh:mpirun; do
     rm -f job.txt
     if [[ $form == *:srun ]]; then
@@ -47,7 +48,7 @@ for form in template.sh:srun template.sh:mpirun gpu.sh:srun gpu-nodes.sh:mpirun;
     sleep 3 # a node takes a start within two seconds of the end for one of the job that was killed
     until_true "the job runs again" eval "scontrol update JobId=$id StartTime=now; said 'goes on from step'"
     until_true "the job ends" ended
-    until_true "its last words" said "step 3000: heat"
+    until_true "its last words" said "step $steps: heat"
     cmp "$(newest straight)/heat.npy" "$(newest "$form")/heat.npy"
     echo "$form: requeued, and the same bits"
 done
