@@ -179,11 +179,10 @@ static bool keep_report(dmi_engine *e, const dmi_error_record *record)
     return kept != NULL;
 }
 
-/* Nobody would hear of this failure, so the session has failed. */
-static void lose_report(dmi_engine *e)
+void dmi_engine_break(dmi_engine *e, dm_status status)
 {
     int none = 0;
-    atomic_compare_exchange_strong(&e->port->broken, &none, (int)DM_ERR_NOMEM);
+    atomic_compare_exchange_strong(&e->port->broken, &none, (int)status);
     dmi_bell_ring(&dmi_hub_port(e->config.hub, e->config.endpoints - 1)->bell);
 }
 
@@ -198,7 +197,7 @@ void dmi_engine_report_writes(dmi_engine *e, uint64_t culprit, uint64_t members,
     if ((!atomic_load(&e->unreported) && put_report(e->port, &record)) || keep_report(e, &record)) {
         atomic_fetch_add(&e->port->reports, 1);
     } else {
-        lose_report(e);
+        dmi_engine_break(e, DM_ERR_NOMEM); /* nobody would hear of this failure */
     }
     dmi_log(status == DM_ERR_CANCELLED ? DMI_LOG_INFO : DMI_LOG_WARN, "%s", text);
 }

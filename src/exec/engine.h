@@ -344,6 +344,9 @@ static inline uint64_t dmi_culprit(uint64_t command, uint16_t called)
 uint64_t dmi_engine_culprit(const dmi_instance *inst);
 /* The same, with the thread's error text; of a program it names the call. */
 void dmi_engine_fail_step(dmi_engine *e, const dmi_queued_step *w, dm_status status);
+/* Others wait for what this endpoint could not do, or nobody would hear that it failed: the session has failed.
+ * The first status stays. */
+void dmi_engine_break(dmi_engine *e, dm_status status);
 /* A kernel step has said that it failed: its text, or DM_OK where that is the answer of the op. */
 DM_CHECKED dm_status dmi_step_failed(const dmi_queued_step *w, uint32_t failure);
 /* Marks the instance failed as a consequence of that culprit. */

@@ -95,8 +95,7 @@ static void lose_message(dmi_engine *e, dmi_queued_step *w)
     dmi_log(DMI_LOG_ERROR, "endpoint %d: %s; the session cannot go on", e->config.me, dmi_error_text());
     w->message->lost = true;
     dmi_engine_fail_step(e, w, DM_ERR_TRANSPORT);
-    atomic_store(&e->port->broken, DM_ERR_TRANSPORT);
-    dmi_bell_ring(&dmi_hub_port(e->config.hub, e->config.endpoints - 1)->bell);
+    dmi_engine_break(e, DM_ERR_TRANSPORT);
 }
 
 /* Sends the bytes from `source` on. NULL: the command has failed; sends empty chunks. */

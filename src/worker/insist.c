@@ -28,6 +28,5 @@ void dmi_worker_break(dmi_worker *w, dm_status status)
     if (w->engine.config.device) { /* others would wait on their devices for what this one does no more */
         w->engine.config.device->give_up(&w->engine);
     }
-    atomic_store(&w->engine.port->broken, (int)status);
-    dmi_bell_ring(&dmi_hub_port(&w->hub, w->hub.endpoints - 1)->bell);
+    dmi_engine_break(&w->engine, status);
 }

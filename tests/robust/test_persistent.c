@@ -118,6 +118,21 @@ static void test_programs(void **state)
     }
 }
 
+/* Halves x, 16 at first, until it is below 1. */
+static dm_program halving(dm_session *s, dm_array *x)
+{
+    dm_layout everywhere = dm_layout_replicated(s);
+    dm_program program;
+    OK(dm_array_create(s, DM_F64, 0, NULL, &everywhere, x));
+    OK(dm_program_begin(s));
+    OK(dm_program_repeat(s, 100));
+    OK(dm_scale(s, 0.5, *x, *x));
+    OK(dm_program_repeat_until(s, 1, *x, 1));
+    OK(dm_program_end(s, &program));
+    OK(dm_fill(s, *x, 16));
+    return program;
+}
+
 /* The same of one worker while a run of a program begins and goes on, whose workers look at a number after each
  * pass: whatever it has no memory for, the run says so. */
 static void test_runs(void **state)
@@ -127,17 +142,9 @@ static void test_runs(void **state)
     signal(SIGALRM, hangs);
     for (bool met = true; met; at++) {
         dm_session *s = open_session(WORKERS, "log=error,fault=''");
-        dm_layout everywhere = dm_layout_replicated(s);
-        dm_program program;
         dm_array x;
         char fault[64];
-        OK(dm_array_create(s, DM_F64, 0, NULL, &everywhere, &x));
-        OK(dm_program_begin(s));
-        OK(dm_program_repeat(s, 100));
-        OK(dm_scale(s, 0.5, x, x));
-        OK(dm_program_repeat_until(s, 1, x, 1));
-        OK(dm_program_end(s, &program));
-        OK(dm_fill(s, x, 16));
+        dm_program program = halving(s, &x);
         OK(dm_sync(s));
         snprintf(fault, sizeof fault, "malloc:%d:worker=1:on", at);
         snprintf(now, sizeof now, "a run, %s", fault);
@@ -167,20 +174,12 @@ static void test_looks(void **state)
     signal(SIGALRM, hangs);
     for (dm_status status = DM_ERR_INTERNAL; status != DM_OK; at++) {
         char options[64];
-        dm_program program;
         dm_array x;
         snprintf(options, sizeof options, "log=error,fault='compute:%d'", at);
         snprintf(now, sizeof now, "a look, %s", options);
         alarm(100);
         dm_session *s = open_session(WORKERS, options);
-        dm_layout everywhere = dm_layout_replicated(s);
-        OK(dm_array_create(s, DM_F64, 0, NULL, &everywhere, &x));
-        OK(dm_program_begin(s));
-        OK(dm_program_repeat(s, 100));
-        OK(dm_scale(s, 0.5, x, x));
-        OK(dm_program_repeat_until(s, 1, x, 1));
-        OK(dm_program_end(s, &program));
-        OK(dm_fill(s, x, 16));
+        dm_program program = halving(s, &x);
         OK(dm_program_run(s, program, 1, 0, NULL));
         status = dm_sync(s);
         if (status != DM_OK && !strstr(dm_error_message(), "planted fault")) {

@@ -50,8 +50,7 @@ bool dmi_gpu_again(dmi_engine *e, dm_status status, int64_t *pause_ns)
     }
     dmi_log(DMI_LOG_ERROR, "worker %d: %s; the session cannot go on", e->config.me, dmi_error_text());
     dmi_gpu_give_up(e);
-    atomic_store(&e->port->broken, DM_ERR_INTERNAL);
-    dmi_bell_ring(&dmi_hub_port(e->config.hub, e->config.endpoints - 1)->bell);
+    dmi_engine_break(e, DM_ERR_INTERNAL);
     return false;
 }
 
@@ -216,12 +215,9 @@ const uint32_t *dmi_gpu_number(const dmi_engine *e, uint64_t ordinal)
 
 dm_status dmi_gpu_raise(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
 {
-    dm_status status;
-    int64_t pause_ns = 0;
-    do {
-        status = dmi_cu_copy(e->gpu->stream[stream], counter, dmi_gpu_number(e, ordinal), sizeof *counter);
-    } while (dmi_gpu_again(e, status, &pause_ns));
-    return status;
+    dmi_gpu_batch one = {0};
+    dmi_gpu_add_word(&one, counter, ordinal);
+    return dmi_gpu_raise_batch(e, stream, &one);
 }
 
 dm_status dmi_gpu_wait(dmi_engine *e, int stream, uint32_t *counter, uint64_t ordinal)
