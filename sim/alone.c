@@ -63,7 +63,7 @@ static bool waits_beyond(const dmi_step *step, const uint32_t done[DMI_LANES], b
 {
     bool beyond = false;
     for (int lane = 0; lane < DMI_LANES; lane++) {
-        beyond = beyond || (step->wait[lane] > done[lane] && !(push && dmi_lane_sends(lane)));
+        beyond = beyond || (dmi_step_needs(step, lane) > done[lane] && !(push && dmi_lane_sends(lane)));
     }
     return beyond;
 }

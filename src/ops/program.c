@@ -11,7 +11,7 @@ dm_status dmi_program_check(dmi_call *call)
 
 /* What the arrays of the program are in its plan. */
 typedef struct places {
-    dmi_area *area; /* [operands] where in it */
+    dmi_area *area; /* [arrays] where in it */
     int *same; /* [operands] the first operand that is the same memory */
     int *work; /* [arrays] of temporaries: their workspace */
 } places;
@@ -27,9 +27,9 @@ static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
         while (p->array[first].memory != a->memory) {
             first++;
         }
+        dmi_desc_area(&a->desc, &out->area[i]);
         if (!a->temporary) {
             out->same[i] = first;
-            dmi_desc_area(&a->desc, &out->area[i]);
         } else if (first < i) {
             out->work[i] = out->work[first];
         } else {
@@ -55,7 +55,7 @@ static void rename_refs(dmi_builder *b, const dmi_program *p, int which, int fro
             if (array >= 0 && p->array[array].temporary) {
                 ref->kind = DMI_REF_WORK;
                 ref->index = (uint16_t)at->work[array];
-                ref->number = (uint32_t)at->work[array];
+                ref->number = DMI_REF_VIEW + (uint32_t)(array - p->operands);
             } else if (array >= 0) {
                 ref->index = (uint16_t)array;
             }
@@ -131,6 +131,7 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
     note_calls(b, p);
     b->same = at.same;
     b->area = at.area;
+    b->views = p->arrays - p->operands;
     b->plan->moving = -1;
     b->plan->compute = NULL;
     b->plan->repeats = true;

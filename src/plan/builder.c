@@ -219,8 +219,9 @@ static dmi_step *push(dmi_builder *b, int peer, dmi_ref src, const dmi_copy *geo
     step->bytes = geometry->count * dmi_dtype_bytes(geometry->src_dtype);
     step->ref[0] = src;
     step->ref[0].mode = DMI_READ;
+    uint32_t *wait = &step->wait[lane_of(b, DMI_LANE_RECV)];
+    step->unpaced = *wait;
     if (b->profile->pace_bytes > 0 && step->bytes >= b->profile->pace_bytes) {
-        uint32_t *wait = &step->wait[lane_of(b, DMI_LANE_RECV)];
         *wait = DMI_MAX(*wait, b->before_round);
         b->pushed = true;
     }

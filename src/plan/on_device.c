@@ -32,6 +32,7 @@ typedef struct maker {
     const dmi_step **push;                                       /* that wait to be put into an exchange */
     int pushes;
     bool *ahead; /* [from->nstep] pushes that were taken in an earlier call */
+    bool *moves; /* [from->calls + 1] calls for which this worker only moves elements */
     int64_t bytes_ahead;
     uint32_t taken[DMI_CHANNELS];                       /* pushes in `push` or in exchanges so far */
     uint32_t sent[DMI_CHANNELS], arrived[DMI_CHANNELS]; /* in exchanges so far */
@@ -230,15 +231,31 @@ static payload payload_of(maker *m, const dmi_step *step)
     return p;
 }
 
-/* One step, with its packing before it and its unpacking behind it. */
+/* How far a push goes round the ring of workers. */
+static int distance(const maker *m, const dmi_step *push)
+{
+    const int workers = m->to->on_device->workers;
+    return (push->peer - m->from->me + workers) % workers;
+}
+
+/* One step, with its packing before it and its unpacking behind it. A worker sends to the next one first, then
+ * to the one behind that, so that all do not send to one at a time. */
 static void add_exchange(maker *m, const dmi_step *const *push, int pushes, const dmi_step *const *arrival,
                          int arrivals)
 {
     payload p[DMI_EXCHANGE_MOST];
-    int n = pushes + arrivals;
+    const int n = pushes + arrivals;
+    int known = 0;
     assert(n > 0 && n <= DMI_EXCHANGE_MOST);
-    for (int i = 0; i < n; i++) {
-        p[i] = payload_of(m, i < pushes ? push[i] : arrival[i - pushes]);
+    for (int far = 0; far < m->to->on_device->workers; far++) {
+        for (int i = 0; i < pushes; i++) {
+            if (distance(m, push[i]) == far) {
+                p[known++] = payload_of(m, push[i]);
+            }
+        }
+    }
+    for (int i = 0; i < arrivals; i++) {
+        p[known++] = payload_of(m, arrival[i]);
     }
     dmi_exchange *x = take(m, sizeof *x);
     dmi_exchange_part *part = take(m, (size_t)n * sizeof *part);
@@ -267,6 +284,11 @@ static void add_exchange(maker *m, const dmi_step *const *push, int pushes, cons
 
 /* --- in order --- */
 
+static bool moves(const dmi_step *step)
+{
+    return step->kind == DMI_STEP_EXPECT || step->kind == DMI_STEP_PUSH || step->kind == DMI_STEP(copy);
+}
+
 static void put_pushes(maker *m, int count)
 {
     for (int i = 0; i < count && !m->failed; i += DMI_EXCHANGE_MOST) {
@@ -282,7 +304,7 @@ static void put_pushes(maker *m, int count)
 static void raise_until(uint32_t until[DMI_CHANNELS], const dmi_step *step)
 {
     for (int c = 0; c < DMI_CHANNELS; c++) {
-        until[c] = DMI_MAX(until[c], step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_RECV]);
+        until[c] = DMI_MAX(until[c], dmi_step_needs(step, c * DMI_CHANNEL_LANES + DMI_LANE_RECV));
     }
 }
 
@@ -377,7 +399,7 @@ static bool is_due(const maker *m, const dmi_step *transfer, const uint32_t *sen
     for (int c = 0; c < DMI_CHANNELS; c++) {
         const uint32_t *wait = transfer->wait + c * DMI_CHANNEL_LANES;
         due = due && wait[DMI_LANE_COMPUTE] <= m->computed[c] && wait[DMI_LANE_SEND] <= sent[c] &&
-              wait[DMI_LANE_RECV] <= m->arrived[c];
+              dmi_step_needs(transfer, c * DMI_CHANNEL_LANES + DMI_LANE_RECV) <= m->arrived[c];
     }
     return due;
 }
@@ -413,29 +435,67 @@ static bool all_due(const maker *m, const uint32_t until[DMI_CHANNELS])
     return due;
 }
 
+/* Does this worker push nothing more in the call of step `at`? */
+static bool all_pushed(const maker *m, int at)
+{
+    const int call = m->from->step[at].call;
+    for (int i = at; i < m->from->nstep && m->from->step[i].call == call; i++) {
+        const dmi_step *step = &m->from->step[i];
+        if (step->kind == DMI_STEP_PUSH && step->ordinal > m->taken[dmi_lane_channel(step->lane)]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Arrivals that steps behind step `at` wait for, up to the next push of this worker. To wait for them now keeps
  * nobody from going on: peers get no more from this worker before that push, whenever it waits. Only those of
- * the same call: peers send these now too. Those of a later call may come after their work for this one. */
+ * the same call: peers send these now too. Those of a later call may come after their work for this one, but
+ * for calls that only move elements, as copies from one array to several: these count as one.
+ *
+ * Those behind copies alone are taken too, though nothing needs them yet, if this worker has pushed all that it
+ * pushes in their call and before. Their sender then waits for nothing of this worker: what it waits for was
+ * pushed in their call or an earlier one. */
 static void take_arrivals(const maker *m, int at, uint32_t until[DMI_CHANNELS])
 {
+    const int call = m->from->step[at].call;
     int64_t flops = 0;
+    bool copies = true;
     for (int i = at; i < m->from->nstep && flops <= MOST_FLOPS; i++) {
         const dmi_step *step = &m->from->step[i];
-        if (step->call != m->from->step[at].call) {
+        const bool expect = step->kind == DMI_STEP_EXPECT;
+        const int channel = dmi_lane_channel(step->lane);
+        if (step->call != call && !(m->moves[call] && m->moves[step->call])) {
             return;
         }
         uint32_t further[DMI_CHANNELS];
         memcpy(further, until, sizeof further);
-        raise_until(further, step);
-        if ((step->kind == DMI_STEP_PUSH && step->ordinal > m->taken[dmi_lane_channel(step->lane)]) ||
-            (step->kind != DMI_STEP_EXPECT && !all_due(m, further))) {
+        copies = copies && (expect || moves(step));
+        if (!expect) {
+            raise_until(further, step);
+        } else if (copies && all_pushed(m, i)) {
+            further[channel] = DMI_MAX(further[channel], step->ordinal);
+        }
+        const bool due = all_due(m, further);
+        if ((step->kind == DMI_STEP_PUSH && step->ordinal > m->taken[channel]) || (!expect && !due)) {
             return;
         }
-        if (step->kind != DMI_STEP_EXPECT) {
+        if (due) {
             memcpy(until, further, sizeof further);
         }
         flops += step->flops;
     }
+}
+
+/* Pushes wait for those that stand behind copies of the same call, as where each is converted by itself. */
+static bool passes(const maker *m, int at)
+{
+    const dmi_step *step = &m->from->step[at];
+    bool free = moves(step) && !all_pushed(m, at);
+    for (int c = 0; c < DMI_CHANNELS; c++) { /* the copy may write what they send */
+        free = free && step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_SEND] <= m->sent[c];
+    }
+    return free;
 }
 
 static void take_step(maker *m, int at)
@@ -453,7 +513,7 @@ static void take_step(maker *m, int at)
     for (int c = 0; c < DMI_CHANNELS; c++) {
         waits = waits || until[c] > m->arrived[c];
     }
-    if (waits || (m->pushes > 0 && step->kind != DMI_STEP_PUSH)) {
+    if (waits || (m->pushes > 0 && step->kind != DMI_STEP_PUSH && !passes(m, at))) {
         take_pushes(m, step->call);
         take_arrivals(m, at, until);
         put(m, until);
@@ -573,6 +633,17 @@ static void note_units(maker *m)
     }
 }
 
+static void note_moves(maker *m)
+{
+    for (int call = 0; call <= m->from->calls; call++) {
+        m->moves[call] = true;
+    }
+    for (int i = 0; i < m->from->nstep; i++) {
+        const dmi_step *step = &m->from->step[i];
+        m->moves[step->call] = m->moves[step->call] && moves(step);
+    }
+}
+
 /* As both ends of a pair count them. */
 static void number_payloads(maker *m, dmi_on_device *d)
 {
@@ -595,6 +666,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     m->part = calloc(steps, sizeof *m->part);
     m->push = calloc(steps, sizeof(dmi_step *));
     m->ahead = calloc(steps, sizeof *m->ahead);
+    m->moves = calloc((size_t)plan->calls + 1, sizeof *m->moves);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         m->expect[c] = calloc(steps, sizeof(dmi_step *));
         m->send[c] = calloc(steps, sizeof(dmi_step *));
@@ -619,7 +691,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     to->flops = plan->flops;
     to->repeats = plan->repeats;
     to->on_device = take(m, sizeof *to->on_device);
-    m->failed = m->failed || !m->part || !m->push || !m->ahead;
+    m->failed = m->failed || !m->part || !m->push || !m->ahead || !m->moves;
     if (m->failed) {
         return false;
     }
@@ -635,6 +707,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
         }
     }
     number_payloads(m, to->on_device);
+    note_moves(m);
     note_units(m);
     return !m->failed;
 }
@@ -687,6 +760,7 @@ dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char w
     free(m.part);
     free((void *)m.push);
     free(m.ahead);
+    free(m.moves);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         free((void *)m.expect[c]);
         free((void *)m.send[c]);

@@ -15,15 +15,17 @@
 #include "plan/plan.h"
 
 enum {
-    DMI_EXCHANGE_MOST = 16,     /* payloads of a step */
+    DMI_EXCHANGE_MOST = 32,     /* payloads of a step */
     DMI_ON_DEVICE_WORKERS = 16, /* of a session with such plans */
     DMI_PLACE_ALIGN = 256,
     DMI_LANDING_ALIGN = 16,           /* of a place in a workspace: an exchange moves so much at once */
-    DMI_ON_DEVICE_PAYLOAD = 4 << 20,  /* most bytes of a payload: larger ones are better beside the kernels */
-    DMI_ON_DEVICE_PLACES = 512 << 20, /* most bytes of a worker's places, workspaces beside them included */
+    DMI_ON_DEVICE_PAYLOAD = 8 << 20,  /* most bytes of a payload: larger ones are better beside the kernels */
+    DMI_ON_DEVICE_PLACES = 512 << 20, /* most bytes of a worker's places */
     DMI_ON_DEVICE_STEPS =
         1000 /* most steps between the first transfer and the last: all are on a stream at once */
 };
+/* Most bytes of a worker's places and workspaces in one memory. */
+#define DMI_ON_DEVICE_TOGETHER (INT64_C(4) << 30)
 
 /* A payload: rows of this worker's memory, and a place at the receiver where they lie one behind the other. */
 typedef struct dmi_exchange_part {

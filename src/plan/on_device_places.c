@@ -392,7 +392,7 @@ static bool give_places(finder *f, int to, bool together)
         int64_t all = choose_together(f, to, &c, true), other = choose_together(f, to, &c, false);
         all = other < all ? other : choose_together(f, to, &c, true);
         memory = all >= 0;
-        if (memory && all <= DMI_ON_DEVICE_PLACES && all < d->places + plan->workspace) {
+        if (memory && all <= DMI_ON_DEVICE_TOGETHER && all < d->places + plan->workspace) {
             set_places(f, to, &c);
             set_together(plan, &c, all);
             d->places = all;
@@ -450,7 +450,8 @@ dm_status dmi_on_device_places(dmi_plan *const *plan, int workers, bool together
         set_gates(&f, w);
         if (!give_places(&f, w, together)) {
             status = dmi_fail(DM_ERR_NOMEM, "no memory for the places of a program");
-        } else if (plan[w]->on_device->places > DMI_ON_DEVICE_PLACES && *fits) {
+        } else if (!plan[w]->on_device->together && plan[w]->on_device->places > DMI_ON_DEVICE_PLACES &&
+                   *fits) {
             snprintf(why, DMI_ON_DEVICE_WHY, "payloads take %" PRId64 " bytes of worker %d, more than %d",
                      plan[w]->on_device->places, w, DMI_ON_DEVICE_PLACES);
             *fits = false;

@@ -86,6 +86,7 @@ static void rename_work(dmi_plan *plan, const dmi_workspace *work, const int64_t
             dmi_ref *ref = &plan->step[i].ref[r];
             if (ref->kind == DMI_REF_WORK) {
                 const dmi_workspace *w = &work[ref->index];
+                ref->number = ref->index;
                 ref->index = (uint16_t)w->place;
                 ref->offset += w->offset;
                 ref->from = w->offset;
@@ -116,14 +117,16 @@ static void find_same(const dmi_call *call, int *same)
 }
 
 /* The accesses before the present phase, and of it. Memories: of the operands, then the places of workspaces;
- * uses: by each operand and workspace. */
+ * uses: by each operand, workspace, and view of a temporary. */
 typedef struct accesses {
     const int *same;
     const dmi_area *area;
     const bool *whole; /* of operands: see dmi_plan */
     const dmi_workspace *work;
     dmi_area *work_area; /* where in its place a workspace is; NULL: all of it */
-    int noperand, count; /* with the workspaces */
+    dmi_area *view_area; /* where in its place a view is; it has no dims if it is all of its workspace */
+    const int *view_work;       /* whose view it is */
+    int noperand, nwork, count; /* of all */
     dmi_hazards *last;
     dmi_hazard *earlier, *use;
     bool *known; /* is `earlier` that of this phase? */
@@ -136,12 +139,35 @@ static const dmi_area *area_of(const accesses *a, int i)
     if (i < a->noperand) {
         return a->whole && a->whole[i] ? &everything : &a->area[i];
     }
-    return a->work_area ? &a->work_area[i - a->noperand] : &everything;
+    i -= a->noperand;
+    if (i >= a->nwork) {
+        return &a->view_area[i - a->nwork];
+    }
+    return a->work_area ? &a->work_area[i] : &everything;
 }
 
 static int memory_of(const accesses *a, int i)
 {
-    return i < a->noperand ? a->same[i] : a->noperand + a->work[i - a->noperand].place;
+    if (i < a->noperand) {
+        return a->same[i];
+    }
+    const int w = i - a->noperand;
+    return a->noperand + a->work[w < a->nwork ? w : a->view_work[w - a->nwork]].place;
+}
+
+/* Which use a reference is; -1: none. A function of the user gets all of a temporary. */
+static int use_of(const accesses *a, const dmi_step *step, const dmi_ref *ref)
+{
+    if (ref->kind == DMI_REF_OPERAND) {
+        return ref->index;
+    }
+    if (ref->kind != DMI_REF_WORK) {
+        return -1;
+    }
+    const int view = ref->number & DMI_REF_VIEW ? (int)(ref->number - DMI_REF_VIEW) : -1;
+    return view >= 0 && a->view_area[view].ndim >= 0 && step->kind != DMI_STEP(task)
+               ? a->noperand + a->nwork + view
+               : a->noperand + ref->index;
 }
 
 static void add_waits(accesses *a, dmi_step *step)
@@ -149,9 +175,7 @@ static void add_waits(accesses *a, dmi_step *step)
     dmi_stamp wait = {{0}};
     for (int r = 0; r < step->nref; r++) {
         const dmi_ref *ref = &step->ref[r];
-        int i = ref->kind == DMI_REF_OPERAND ? ref->index
-                : ref->kind == DMI_REF_WORK  ? a->noperand + ref->index
-                                             : -1;
+        int i = use_of(a, step, ref);
         if (i >= 0) {
             if (!a->known[i]) {
                 dmi_hazards_before(&a->last[memory_of(a, i)], area_of(a, i), &a->earlier[i]);
@@ -165,6 +189,9 @@ static void add_waits(accesses *a, dmi_step *step)
         step->wait[l] = DMI_MAX(step->wait[l], (uint32_t)wait.seq[l]);
     }
     step->before = (uint32_t)wait.seq[DMI_LANE_RECV];
+    if (step->kind == DMI_STEP_PUSH) {
+        step->unpaced = DMI_MAX(step->unpaced, (uint32_t)wait.seq[step->lane - DMI_LANE_SEND + DMI_LANE_RECV]);
+    }
 }
 
 static void end_phase(accesses *a)
@@ -215,6 +242,55 @@ static void find_work_areas(accesses *a, int count)
     }
 }
 
+/* Indices of a view are those of its workspace, which no other has: so views of one are told apart by them,
+ * others by their bytes. Those of another layout than the first view, as of a reshaped array, count as the
+ * whole. */
+static int *find_views(dmi_builder *b, accesses *a)
+{
+    const dmi_plan *plan = b->plan;
+    int *work = calloc((size_t)b->views + 1, sizeof *work);
+    const void **layout = calloc((size_t)plan->nwork + 1, sizeof *layout);
+    a->view_area = malloc(((size_t)b->views + 1) * sizeof *a->view_area);
+    b->failed = b->failed || !work || !layout || !a->view_area;
+    for (int v = 0; v < b->views && !b->failed; v++) {
+        a->view_area[v] = everything;
+    }
+    for (int i = 0; i < plan->nstep && !b->failed; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            const dmi_ref *ref = &plan->step[i].ref[r];
+            if (ref->kind != DMI_REF_WORK || !(ref->number & DMI_REF_VIEW)) {
+                continue;
+            }
+            const uint32_t view = ref->number - DMI_REF_VIEW;
+            const dmi_workspace *w = &a->work[ref->index];
+            const dmi_area *given = &b->area[plan->noperand + (int)view];
+            const void **first = &layout[ref->index];
+            *first = *first ? *first : given->ndim < 0 ? NULL : given->layout;
+            work[view] = ref->index;
+            if (given->ndim >= 0 && given->layout == *first) {
+                dmi_area *area = &a->view_area[view];
+                *area = *given;
+                area->layout = w;
+                area->from = w->offset + (given->to > 0 ? given->from : 0);
+                area->to = w->offset + (given->to > 0 ? given->to : w->bytes);
+            }
+        }
+    }
+    free((void *)layout);
+    a->view_work = work;
+    return work;
+}
+
+static void forget_views(dmi_plan *plan)
+{
+    for (int i = 0; i < plan->nstep; i++) {
+        for (int r = 0; r < plan->step[i].nref; r++) {
+            dmi_ref *ref = &plan->step[i].ref[r];
+            ref->number = ref->kind == DMI_REF_WORK ? ref->index : ref->number;
+        }
+    }
+}
+
 void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
 {
     dmi_plan *plan = b->plan;
@@ -222,6 +298,7 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
     dmi_area area[DMI_MAX_OPERANDS];
     bool packed = false;
     if (b->phases == 0 || b->failed) {
+        forget_views(plan);
         return;
     }
     size_t n = (size_t)plan->nwork + 1;
@@ -239,7 +316,8 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
                   .work = work,
                   .work_area = packed ? work_area : NULL,
                   .noperand = plan->noperand,
-                  .count = plan->noperand + plan->nwork};
+                  .nwork = plan->nwork,
+                  .count = plan->noperand + plan->nwork + b->views};
     if (!b->same) {
         find_same(call, same);
     }
@@ -252,10 +330,13 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
     if (packed) {
         find_work_areas(&a, plan->nwork);
     }
+    int *view_work = b->failed ? NULL : find_views(b, &a);
     if (!b->failed) {
         find_waits(b, &a);
         rename_work(plan, work, bytes, places);
     }
+    free(view_work);
+    free(a.view_area);
     free(work);
     free(bytes);
     free(work_area);

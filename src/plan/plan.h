@@ -136,11 +136,13 @@ typedef struct dmi_profile {
 } dmi_profile;
 
 enum dmi_ref_kind { DMI_REF_NONE, DMI_REF_OPERAND, DMI_REF_WORK, DMI_REF_USER };
+#define DMI_REF_VIEW (UINT32_C(1) << 31)
 typedef struct dmi_ref {
     uint8_t kind;
     uint8_t mode;    /* DMI_READ, DMI_WRITE, DMI_READWRITE */
     uint16_t index;  /* operand or workspace number */
-    uint32_t number; /* of workspace: which it was before several were given one */
+    uint32_t number; /* of workspace: which it was before several were given one; while a program is planned, of
+                        a view of a temporary: DMI_REF_VIEW + the view's number */
     int64_t offset;  /* bytes from its start to where the descriptor's offset 0 lies */
     int64_t from, to; /* of a kernel: its array's bytes in that memory, as far as it has them: several
                          workspaces may share one */
@@ -172,6 +174,8 @@ typedef struct dmi_step {
     uint32_t wait[DMI_LANES]; /* steps of each lane (ordinals) that must be done first; 0: none */
     uint32_t before;       /* of DMI_TRAIT_WAITS: the last EXPECT of an earlier phase among them; 0: none. For
                               the others, on a GPU, the kernel itself waits */
+    uint32_t unpaced; /* of a push: as wait has it of the EXPECTs of its channel, but for those that it waits
+                         for to keep pace with its peers */
     dmi_ref *ref;          /* [nref] */
     const void *desc;      /* the kernel's descriptor; PUSH, EXPECT: dmi_copy; EXCHANGE: dmi_exchange */
     int64_t workspace;     /* bytes that the kernel asked for: its last reference; 0: none */
@@ -181,6 +185,13 @@ typedef struct dmi_step {
 static inline const dmi_kernel *dmi_step_kernel(const dmi_step *step) /* NULL: transfers */
 {
     return step->kind < DMI_STEP_KERNEL ? NULL : &dmi_kernels[step->kind - DMI_STEP_KERNEL];
+}
+
+/* What a step waits for in any order of transfers: without what keeps pushes in pace. */
+static inline uint32_t dmi_step_needs(const dmi_step *step, int lane)
+{
+    const bool paced = step->kind == DMI_STEP_PUSH && lane == step->lane - DMI_LANE_SEND + DMI_LANE_RECV;
+    return paced ? step->unpaced : step->wait[lane];
 }
 
 /* Run tables of a step's geometry in device memory. */
@@ -250,7 +261,10 @@ typedef struct dmi_builder {
     int phases, phase_room, *phase_end; /* see phases.c: [phases] steps before the end of each */
     /* [plan->noperand] the first operand that is the same memory; NULL: found from their layouts */
     const int *same;
-    const dmi_area *area; /* [plan->noperand] where in its memory each operand is; NULL: found from the call */
+    /* [plan->noperand + views] where in its memory each operand is, then where in its temporary each view;
+     * NULL: found from the call */
+    const dmi_area *area;
+    int views;
     int channel;           /* of the steps that come next: on its lanes */
     bool pushed;           /* in this round, a paced push */
     struct dmi_joint *joint; /* of a program: sums of layers that wait; NULL: none does (ops/common_layer.h) */

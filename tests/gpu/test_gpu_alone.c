@@ -234,7 +234,7 @@ static void explain_run(dm_session *s, dm_program program, const char *want)
 
 static void test_others(void **state)
 {
-    enum { SIDE = 4096 };
+    enum { SIDE = 6144 };
     const int64_t shape[] = {SIDE, SIDE};
     dm_session *s, *second = NULL;
     dm_array large, turned, small, there, small_rows, sum;

@@ -20,7 +20,7 @@ typedef struct dmi_exchange_rows {
         *gate; /* of a push, in memory of this device: it waits for the run before there; NULL: it does not */
     int peer;  /* who is waited for */
 } dmi_exchange_rows;
-enum { DMI_EXCHANGE_ROWS = 16, DMI_EXCHANGE_ENDS = 16 };
+enum { DMI_EXCHANGE_ROWS = 32, DMI_EXCHANGE_ENDS = 16 };
 typedef struct dmi_exchange_call {
     int pushes, arrivals, ends;
     bool last; /* afterwards the run's number goes into the words `ended`, and the next run has the next number
