@@ -126,7 +126,7 @@ static const char *const form_names[] = {"batch", "features", "both"};
 static void explain_split(FILE *to, const nn_layer *l)
 {
     const nn_split_cost one = nn_split_estimate(l, &l->split);
-    const char *why = l->split_asked ? "as asked" : l->ranges ? "as estimated" : "as it is small";
+    const char *why = l->split_asked ? "as asked" : l->ranges || nn_split_is_large(l) ? "as estimated" : "as it is small";
     fprintf(to, "%s: split by %s, %s; ", l->name, form_names[l->split.form], why);
     if (l->split.form == NN_BOTH) {
         fprintf(to, "%d parts of the batch by %d of the outputs; ", l->split.parts[0], l->split.parts[1]);

@@ -181,9 +181,10 @@ typedef struct nn_own {
     bool waits;
 } nn_own;
 
-/* Of one worker, a second: bytes that it sends, that it reads and writes; operations in products. */
+/* Of one worker, a second: bytes that it sends, that it reads and writes; operations in products. wait: seconds
+ * that a transfer takes beside its bytes, where workers wait for it. */
 typedef struct nn_speed {
-    double link, memory, flops;
+    double link, memory, flops, wait;
 } nn_speed;
 
 struct dm_net {
@@ -300,6 +301,7 @@ bool nn_update_deals(const nn_net *net, const nn_param *param);
 /* Outputs in a range of a layer that is split so. Where there are groups of outputs a range is a part of one,
  * or whole groups; the last may be shorter. */
 int64_t nn_split_range(const nn_layer *layer, const nn_split *split);
+bool nn_split_is_large(const nn_layer *layer); /* its form is chosen by estimated times, where nobody asks */
 int nn_split_groups(const nn_layer *layer); /* 1: each output depends on the whole bottom */
 /* The weights of outputs [first, first + count), as their array has them. */
 typedef struct nn_part {

@@ -11,7 +11,7 @@
 static const int64_t most_uncut = INT64_C(4000000);
 
 /* What the estimate takes the workers for where nobody asks to measure. Only ratios matter. */
-static const nn_speed usual = {.link = 5e9, .memory = 10e9, .flops = 50e9};
+static const nn_speed usual = {.link = 5e9, .memory = 10e9, .flops = 50e9, .wait = 5e-4};
 enum { UPDATE_PASSES = 5 }; /* over weights, in an update */
 
 nn_deal nn_deal_out(int64_t count, int64_t size, int workers)
@@ -32,6 +32,11 @@ static bool is(const nn_layer *l, const char *type)
 static bool cuts(const nn_layer *l)
 {
     return (l->type->traits & NN_CUTS) != 0;
+}
+
+bool nn_split_is_large(const nn_layer *l)
+{
+    return l->param[0]->count > most_uncut && !nn_inner_by_rows(l) && !nn_conv_is_nd(l);
 }
 
 static int64_t outputs_of(const nn_layer *l)
@@ -227,6 +232,10 @@ nn_split_cost nn_split_estimate(const nn_layer *l, const nn_split *split)
     const double share = (double)start_of(&c.samples, 1) / (double)c.samples.count *
                          (double)start_of(&c.outputs, 1) / (double)c.outputs.count;
     nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(l->net, l->param[0]));
+    if (split->form !=
+        NN_BATCH) { /* for the bottom and the outputs, and for their gradients; sums are beside work */
+        cost.seconds += (2 + back * (1 + l->down[0])) * l->net->speed.wait;
+    }
     cost.bytes += moved;
     cost.seconds += moved / l->net->speed.link +
                     (1 + back + back * l->down[0]) * share * nn_layer_flops(l) / l->net->speed.flops;
@@ -403,7 +412,7 @@ static dm_status choose(nn_layer *l, const char *asked, int *seen, const nn_net 
             l->split = apart && !shares ? nn_split_best(l, other->split.form) : other->split;
         }
         l->split_asked = other->split_asked;
-    } else if (wish >= 0 || l->param[0]->count > most_uncut) {
+    } else if (wish >= 0 || nn_split_is_large(l)) {
         cut = true;
         l->split = wish >= 0 ? nn_split_best(l, (nn_form)wish) : fastest(l);
         l->split_asked = wish >= 0;
@@ -422,8 +431,10 @@ static dm_status measure(nn_net *net)
     nn_speed *s = &net->speed;
     dm_status status = nn_speed_measure(net, s);
     if (status == DM_OK) {
-        nn_log(net, "split: measured %.3g GB/s between workers, %.3g GB/s of memory and %.3g Gflop/s a worker",
-               s->link / 1e9, s->memory / 1e9, s->flops / 1e9);
+        nn_log(net,
+               "split: measured %.3g GB/s between workers and %.3g us a transfer, %.3g GB/s of memory and %.3g "
+               "Gflop/s a worker",
+               s->link / 1e9, s->wait * 1e6, s->memory / 1e9, s->flops / 1e9);
     }
     return status;
 }

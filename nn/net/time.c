@@ -416,15 +416,13 @@ static dm_status move(const probe *p)
     return dm_copy(p->session, p->a, p->b);
 }
 
-/* Each worker's block of rows goes to the worker behind it. */
-static dm_status measure_link(dm_session *s, double *rate)
+/* Each worker's block, a row of so many numbers, goes to the worker behind it. */
+static dm_status measure_copy(dm_session *s, int64_t row, double *seconds)
 {
-    enum { ROW = 1 << 21 };
     const int workers = dm_workers(s);
-    const int64_t shape[] = {workers, ROW}, block[] = {1, ROW};
+    const int64_t shape[] = {workers, row}, block[] = {1, row};
     const dm_layout rows = dm_layout_rows(s);
     probe p = {.session = s};
-    double seconds = 0;
     int *next = malloc((size_t)workers * sizeof *next);
     if (!next) {
         return dm_error_no_memory("the numbers of workers", (size_t)workers * sizeof *next);
@@ -436,10 +434,19 @@ static dm_status measure_link(dm_session *s, double *rate)
     dm_status status = dm_array_create(s, DM_F32, 2, shape, &rows, &p.a);
     status = status == DM_OK ? dm_array_create(s, DM_F32, 2, shape, &behind, &p.b) : status;
     status = status == DM_OK ? dm_fill(s, p.a, 0.5) : status;
-    status = status == DM_OK ? seconds_of(&p, move, &seconds) : status;
-    *rate = ROW * (double)sizeof(float) / seconds;
+    status = status == DM_OK ? seconds_of(&p, move, seconds) : status;
     free(next);
     return end_probe(&p, status);
+}
+
+static dm_status measure_link(dm_session *s, nn_speed *out)
+{
+    enum { LONG = 1 << 21, SHORT = 1 };
+    double seconds = 0;
+    dm_status status = measure_copy(s, SHORT, &out->wait);
+    status = status == DM_OK ? measure_copy(s, LONG, &seconds) : status;
+    out->link = LONG * (double)sizeof(float) / fmax(seconds - out->wait, 0.01 * seconds);
+    return status;
 }
 
 dm_status nn_speed_measure(const nn_net *net, nn_speed *out)
@@ -447,7 +454,7 @@ dm_status nn_speed_measure(const nn_net *net, nn_speed *out)
     const int workers = dm_workers(net->session);
     nn_rates all = {0};
     dm_status status = nn_rates_measure(net, &all);
-    status = status == DM_OK ? measure_link(net->session, &out->link) : status;
+    status = status == DM_OK ? measure_link(net->session, out) : status;
     out->flops = all.flops / workers;
     out->memory = all.bytes / workers;
     return status;
