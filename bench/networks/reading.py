@@ -81,4 +81,5 @@ layer {{ name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'y' top: 'l' }}
                       f"ratio {ratio:.2f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -86,6 +86,15 @@ if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND)
   endforeach()
 endif()
 
+# The measurement of steps: it makes its nets and records, and prints a line for each.
+if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND NOT DMATH_SANITIZE)
+  add_test(NAME nn_steps COMMAND ${DMATH_PYTHON} ${PROJECT_SOURCE_DIR}/bench/networks/steps.py $<TARGET_FILE:dmath_tool> $<TARGET_FILE:dmath_tool>
+                                 --nets lenet8 --workers 1,2 --seconds 0.02 --rounds 1 --type f32 --fed 16)
+  set_tests_properties(nn_steps PROPERTIES TIMEOUT 120 ENVIRONMENT "${DMATH_TEST_ENVIRONMENT}"
+                                           PASS_REGULAR_EXPRESSION "lenet8, 2 workers, f32, fed: .* images/s .*time beside the first: [0-9]")
+  dmath_test_folder(nn_steps)
+endif()
+
 # Damaged files of all kinds, and a full disk.
 if(TARGET dmath_tool AND DMATH_PYTHON AND LMDB_FOUND AND JPEG_FOUND AND PNG_FOUND)
   set(count 300)
