@@ -24,7 +24,8 @@ typedef struct dmi_queue {
     void *library[DMI_LIBRARIES]; /* handles, bound to the stream and the workspace; NULL before dmi_cuda_queue_libraries */
     void *workspace;              /* of libraries and of sums in parts */
     int64_t workspace_bytes;
-    /* a word of the device, 0 between kernels: of pushes, which of their thread blocks is the last */
+    /* words of the device, 0 between kernels: which thread block is the last; of pushes and others, and of
+     * small products */
     uint32_t *ticket;
     int device, multiprocessors;
     bool overlaps;         /* a kernel may begin while the one before it ends; of elementwise kernels in a graph */

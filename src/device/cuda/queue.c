@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WORKSPACE_BYTES = 32 << 20, TICKET_BYTES = 256 };
+enum { WORKSPACE_BYTES = 32 << 20, TICKET_BYTES = 512 };
 
 void dmi_cuda_failed(dmi_queue *q, const char *what, int error, const char *text)
 {

@@ -1,5 +1,6 @@
-/* Convolutions on GPUs: by cuDNN where TF32 is allowed, the build has it and it has an engine, else as products
- * of matrices by cuBLAS, the windows of x copied to the rows of one (im2col), some rows at a time. */
+/* Convolutions on GPUs: small ones of f32 by a kernel of the library's own, others by cuDNN where TF32 is
+ * allowed, the build has it and it has an engine, else as products of matrices by cuBLAS, the windows of x
+ * copied to the rows of one (im2col), some rows at a time. */
 #include "kernels/dnn/dnn_cuda.h"
 
 #include <cuda_runtime_api.h>
@@ -164,6 +165,12 @@ dm_status dmi_conv_cuda(const dmi_kernel_call *call)
     const dmi_convolution *d = call->desc;
     void *at[DMI_DNN_REFS];
     dmi_cuda_align_in(call, 3, at);
+    if (at[2] &&
+        dmi_cuda_narrow(call->queue, d, DMI_NARROW_FORWARD,
+                        &(dmi_cuda_narrow_at){.image = at[0], .matrix = at[1], .bias = at[3], .out = at[2]})) {
+        dmi_cuda_align_out(call, 3, at);
+        return DM_OK;
+    }
     if (at[3] && by_library(call, DMI_CUDNN_BIASED, at)) {
         dmi_cuda_align_out(call, 3, at);
         return DM_OK;
@@ -207,6 +214,11 @@ dm_status dmi_conv_weights_cuda(const dmi_kernel_call *call)
     int64_t places = d->dnn.samples * d->out[0] * d->out[1];
     void *at[DMI_DNN_REFS];
     dmi_cuda_align_in(call, 3, at);
+    dmi_cuda_narrow_at narrow = {.image = at[0], .matrix = at[1], .out = at[2], .sums = at[3]};
+    if (places > 0 && dmi_cuda_narrow(call->queue, d, DMI_NARROW_WEIGHTS, &narrow)) {
+        dmi_cuda_align_out(call, 3, at);
+        return DM_OK;
+    }
     bool own = places > 0 && by_own(call, at),
          library = places > 0 && !own && by_library(call, DMI_CUDNN_WEIGHTS, at);
     if (places == 0) {

@@ -63,6 +63,12 @@ dm_status dmi_inner_cuda(const dmi_kernel_call *call)
     dmi_gemm g = {
         .trans_b = 1, .m = d->dnn.samples, .n = d->out, .k = d->in, .lda = d->in, .ldb = d->in, .ldc = d->out};
     dmi_cuda_align_in(call, 3, at);
+    if (at[2] && dmi_cuda_narrow_inner(
+                     call->queue, d, DMI_NARROW_FORWARD,
+                     &(dmi_cuda_narrow_at){.image = at[0], .matrix = at[1], .bias = at[3], .out = at[2]})) {
+        dmi_cuda_align_out(call, 3, at);
+        return DM_OK;
+    }
     dmi_cuda_bias b = {.dtype = d->dnn.dtype,
                        .rows = d->dnn.samples,
                        .channels = d->out,
@@ -92,7 +98,10 @@ dm_status dmi_inner_data_cuda(const dmi_kernel_call *call)
     void *at[DMI_DNN_REFS];
     dmi_gemm g = {.m = d->dnn.samples, .n = d->in, .k = d->out, .lda = d->out, .ldb = d->in, .ldc = d->in};
     dmi_cuda_align_in(call, 3, at);
-    product(call->queue, d, g, at[0], at[1], 0, at[2], d->dnn.type[2]);
+    dmi_cuda_narrow_at narrow = {.image = at[0], .matrix = at[1], .out = at[2]};
+    if (!dmi_cuda_narrow_inner(call->queue, d, DMI_NARROW_DATA, &narrow)) {
+        product(call->queue, d, g, at[0], at[1], 0, at[2], d->dnn.type[2]);
+    }
     dmi_cuda_align_out(call, 3, at);
     return DM_OK;
 }
@@ -104,8 +113,12 @@ dm_status dmi_inner_weights_cuda(const dmi_kernel_call *call)
     dmi_gemm g = {
         .trans_a = 1, .m = d->out, .n = d->in, .k = d->dnn.samples, .lda = d->out, .ldb = d->in, .ldc = d->in};
     dmi_cuda_align_in(call, 3, at);
-    product(call->queue, d, g, at[1], at[0], 0, at[2], d->dnn.type[2]);
-    if (at[3]) {
+    dmi_cuda_narrow_at narrow = {.image = at[0], .matrix = at[1], .out = at[2], .sums = at[3]};
+    bool own = dmi_cuda_narrow_inner(call->queue, d, DMI_NARROW_WEIGHTS, &narrow);
+    if (!own) {
+        product(call->queue, d, g, at[1], at[0], 0, at[2], d->dnn.type[2]);
+    }
+    if (at[3] && !own) {
         dmi_cuda_launch_channels(call->queue, d->dnn.dtype, at[1] ? d->dnn.samples : 0, d->out, at[1], NULL,
                                  d->dnn.type[3], at[3]);
     }

@@ -185,6 +185,19 @@ bool dmi_cuda_weights_takes(const dmi_queue *q, const dmi_convolution *d, int64_
 void dmi_cuda_run_weights(dmi_queue *q, const dmi_convolution *d, const void *x, int64_t x_pitch,
                           const void *dy, void *w, void *workspace);
 
+/* --- narrow_cuda.c: small products of f32, where one kernel is faster than cuBLAS with those around it, on
+ * Hopper GPUs FORWARD  image x, matrix w, bias   out = y DATA     image dy, matrix w        out = dx; of inner
+ * products WEIGHTS  image x, matrix dy        out = dw, sums = the sums of dy */
+enum { DMI_NARROW_FORWARD, DMI_NARROW_DATA, DMI_NARROW_WEIGHTS };
+typedef struct dmi_cuda_narrow_at {
+    const void *image, *matrix, *bias; /* bias: may be NULL */
+    void *out, *sums;                  /* of f32; sums: may be NULL */
+} dmi_cuda_narrow_at;
+/* False: it is not taken, and nothing was done. That follows from the descriptor and the GPU. Operands are
+ * aligned. */
+bool dmi_cuda_narrow(dmi_queue *q, const dmi_convolution *d, int kind, const dmi_cuda_narrow_at *at);
+bool dmi_cuda_narrow_inner(dmi_queue *q, const dmi_inner *d, int kind, const dmi_cuda_narrow_at *at);
+
 /* --- cudnn_cuda.c */
 enum {
     DMI_CUDNN_FORWARD,
