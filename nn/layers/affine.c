@@ -9,7 +9,7 @@
  * own is another, and to all workers, where it lacks the samples. */
 enum { OPERAND, BIAS, SUMS, BELOW, COPY, COPY_DIFF }; /* scratch; BELOW is PReLU's */
 
-/* Does the second bottom have a part of its own for each sample? */
+/* Does the operand have a part of its own for each sample? */
 static bool by_samples(const nn_layer *l)
 {
     return l->u.dim == 0 && l->extra[0] > 0;
@@ -54,22 +54,19 @@ static dm_status find_dims(nn_layer *l, const char *message)
                              "takes %lld dims from %d on, which '%s' does not have so", (long long)n, axis,
                              x->name);
     }
-    if (!other && axis == 0 && n > 0) {
-        return nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED,
-                             "has a parameter for each sample, which is not supported");
-    }
     l->u.dim = axis;
     l->extra[0] = (double)(axis + n);
     return nn_top_shape(l, 0, x->ndim, x->shape);
 }
 
-/* Parameters of an image that have the channels and dims behind them lie with the channels last. */
+/* Parameters of an image that have the channels and places lie with the channels last. */
 static dm_status new_operand(nn_layer *l, const nn_message *filler)
 {
     const nn_blob *x = l->bottom[0];
-    const int n = (int)l->extra[0] - l->u.dim;
-    const int64_t folded[4] = {1, x->shape[1], n > 1 ? x->shape[2] : 1, n > 2 ? x->shape[3] : 1};
-    const nn_order order = x->image && l->u.dim == 1 && n > 1 ? NN_CHANNELS_LAST : NN_PLAIN;
+    const int end = (int)l->extra[0], n = end - l->u.dim;
+    const int64_t folded[4] = {by_samples(l) ? x->shape[0] : 1, x->shape[1], x->shape[2],
+                               end > 3 ? x->shape[3] : 1};
+    const nn_order order = x->image && l->u.dim < 2 && end > 2 ? NN_CHANNELS_LAST : NN_PLAIN;
     nn_param *p = NULL;
     dm_status status = nn_new_param(l, n, x->shape + l->u.dim, filler, &p);
     if (status != DM_OK) {
@@ -84,7 +81,7 @@ static dm_status new_operand(nn_layer *l, const nn_message *filler)
                              "shares a parameter of layer '%s', whose elements lie in another order",
                              p->owner->name);
     }
-    if (order == NN_CHANNELS_LAST &&
+    if (order == NN_CHANNELS_LAST && !by_samples(l) &&
         strcmp(nn_string(filler, "FillerParameter", "type"), "positive_unitball") == 0) {
         return nn_layer_fail(l, "filler", DM_ERR_UNSUPPORTED,
                              "has the filler positive_unitball for several dims of an image");
@@ -123,19 +120,31 @@ static dm_status sum_over_samples(nn_layer *l, dm_array x, double beta, dm_array
     return status != DM_OK ? status : end1;
 }
 
-/* The same for an operand that has the samples. */
-static dm_status sum_by_sample(nn_layer *l, dm_array x, dm_array diff)
+/* wide, which has dims of 1 behind those of an operand with the samples, = the same sum. */
+static dm_status sum_by_sample(nn_layer *l, dm_array x, dm_array wide)
 {
-    dm_array wide = DM_NO_ARRAY;
     dm_map_arg args[] = {DM_ARG("d", l->top[0]->diff), DM_ARG("x", x)};
-    dm_status status = widen(l, diff, &wide);
-    if (status == DM_OK) {
-        status =
-            (int)l->extra[0] == l->bottom[0]->ndim
-                ? nn_map(l->net->session, x.id ? "d * x" : "d * 1", 2, args, wide)
-                : nn_map_rows(l, "sum", x.id ? "d * x" : "d", l->bottom[0], (int)l->extra[0], 2, args, wide);
+    return (int)l->extra[0] == l->bottom[0]->ndim
+               ? nn_map(l->net->session, x.id ? "d * x" : "d * 1", 2, args, wide)
+               : nn_map_rows(l, "sum", x.id ? "d * x" : "d", l->bottom[0], (int)l->extra[0], 2, args, wide);
+}
+
+/* The gradient of parameter `number`. */
+static dm_status param_diff(nn_layer *l, int number, dm_array x)
+{
+    dm_session *s = l->net->session;
+    const double beta = nn_param_beta(l, number);
+    const dm_array diff = l->param[number]->diff;
+    dm_array wide = DM_NO_ARRAY;
+    if (!by_samples(l)) {
+        return sum_over_samples(l, x, beta, diff);
     }
-    dm_status end = dm_array_destroy(l->net->session, wide);
+    dm_status status = sum_by_sample(l, x, l->scratch[SUMS]);
+    status = status == DM_OK ? widen(l, diff, &wide) : status;
+    if (status == DM_OK) {
+        status = beta == 0 ? dm_copy(s, l->scratch[SUMS], wide) : dm_axpby(s, 1, l->scratch[SUMS], beta, wide);
+    }
+    dm_status end = dm_array_destroy(s, wide);
     return status == DM_OK ? end : status;
 }
 
@@ -199,7 +208,11 @@ static dm_status take_bottom(nn_layer *l)
 static dm_status bottom_down(nn_layer *l, dm_array x)
 {
     dm_array down = nn_down(l, 1), copy = l->scratch[COPY_DIFF], to = copy.id ? copy : down;
-    dm_status status = by_samples(l) ? sum_by_sample(l, x, to) : sum_over_samples(l, x, 0, to);
+    dm_array wide = DM_NO_ARRAY;
+    dm_status status = by_samples(l) ? widen(l, to, &wide) : sum_over_samples(l, x, 0, to);
+    status = status == DM_OK && wide.id ? sum_by_sample(l, x, wide) : status;
+    dm_status end = dm_array_destroy(l->net->session, wide);
+    status = status == DM_OK ? end : status;
     if (status == DM_OK && copy.id) {
         int order[DM_MAX_DIMS], back[DM_MAX_DIMS];
         int64_t shape[DM_MAX_DIMS];
@@ -236,10 +249,6 @@ dm_status nn_scale_setup(nn_layer *l)
     static const char S[] = "ScaleParameter";
     bool biased = nn_biased(l, S);
     dm_status status = find_dims(l, S);
-    if (status == DM_OK && biased && l->bottoms > 1 && by_samples(l)) {
-        status = nn_layer_fail(l, "bias_term", DM_ERR_UNSUPPORTED,
-                               "has a bias for each sample, which is not supported: use a Bias layer");
-    }
     if (status == DM_OK && l->bottoms == 1) {
         status = new_operand(l, nn_sub(l->own, "filler"));
         if (status == DM_OK && !nn_sub(l->own, "filler")) {
@@ -269,12 +278,12 @@ dm_status nn_scale_backward(nn_layer *l)
     const int biases = l->bottoms > 1 ? 0 : 1;
     dm_status status = DM_OK;
     if (l->bottoms == 1) {
-        status = sum_over_samples(l, l->bottom[0]->data, nn_param_beta(l, 0), l->param[0]->diff);
+        status = param_diff(l, 0, l->bottom[0]->data);
     } else if (l->down[1]) {
         status = bottom_down(l, l->bottom[0]->data);
     }
     if (status == DM_OK && l->params > biases) {
-        status = sum_over_samples(l, DM_NO_ARRAY, nn_param_beta(l, biases), l->param[biases]->diff);
+        status = param_diff(l, biases, DM_NO_ARRAY);
     }
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
@@ -308,7 +317,7 @@ dm_status nn_bias_backward(nn_layer *l)
 {
     dm_status status = DM_OK;
     if (l->bottoms == 1) {
-        status = sum_over_samples(l, DM_NO_ARRAY, nn_param_beta(l, 0), l->param[0]->diff);
+        status = param_diff(l, 0, DM_NO_ARRAY);
     } else if (l->down[1]) {
         status = bottom_down(l, DM_NO_ARRAY);
     }
@@ -357,8 +366,7 @@ dm_status nn_prelu_backward(nn_layer *l)
     dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data), DM_ARG("a", l->scratch[OPERAND]),
                          DM_ARG("d", l->top[0]->diff)};
     dm_status status = dm_map(l->net->session, "minimum(x, 0)", 1, args, l->scratch[BELOW]);
-    status = status == DM_OK ? sum_over_samples(l, l->scratch[BELOW], nn_param_beta(l, 0), l->param[0]->diff)
-                             : status;
+    status = status == DM_OK ? param_diff(l, 0, l->scratch[BELOW]) : status;
     if (status == DM_OK && l->down[0]) {
         dm_array down = nn_down(l, 0);
         status = nn_down_done(l, 0, dm_map(l->net->session, "where(x > 0, d, a * d)", 3, args, down));

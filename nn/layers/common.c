@@ -239,13 +239,16 @@ dm_status nn_matrix(nn_layer *l, int i, const nn_blob *b, dm_array a, int64_t ro
                            : status;
 }
 
-dm_status nn_matrix_read(const nn_layer *l, int i, const nn_blob *b, dm_array from)
+dm_status nn_in_order(const nn_layer *l, const nn_blob *b, dm_array from, dm_array to)
 {
     static const int to_caffe[] = {0, 3, 1, 2};
+    return b->image ? dm_permute(l->net->session, from, to_caffe, to) : dm_copy(l->net->session, from, to);
+}
+
+dm_status nn_matrix_read(const nn_layer *l, int i, const nn_blob *b, dm_array from)
+{
     dm_array rows = l->scratch[i + 1];
-    return rows.id == 0 ? DM_OK
-           : b->image   ? dm_permute(l->net->session, from, to_caffe, rows)
-                        : dm_copy(l->net->session, from, rows);
+    return rows.id ? nn_in_order(l, b, from, rows) : DM_OK;
 }
 
 dm_status nn_matrix_write(const nn_layer *l, int i, const nn_blob *b, dm_array to)

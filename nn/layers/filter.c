@@ -47,6 +47,12 @@ dm_status nn_filter_follow(nn_layer *l)
         follows = follows && l->top[0]->shape[0] == l->bottom[0]->shape[0];
     }
     bool labels = is(l, "SoftmaxWithLoss") || is(l, "Accuracy");
+    if (filter && (labels || is(l, "Softmax"))) { /* along the batch they would mix samples */
+        follows = follows && l->extra[NN_AXIS] > 0;
+    }
+    if (filter && is(l, "Scale")) { /* Caffe has fewer samples than a parameter for each has elements */
+        follows = follows && (l->params == 0 || l->u.dim > 0 || l->extra[0] == 0);
+    }
     if (filter && !follows) {
         return nn_layer_fail(l, "bottom", DM_ERR_UNSUPPORTED,
                              "reads what the Filter layer '%s' passes, where samples keep their places: %s "

@@ -8,36 +8,39 @@ static const char L[] = "LossParameter";
 
 enum { PROB, CHOSEN, GAIN, ROW_SUM, MATRIX, COUNTED, CLASSES, LABELS, TERMS, VALID };
 
+/* A matrix that is a bottom, in Caffe's order, and with its rows. */
+enum { GIVEN = NN_LABELS + 2, SQUARE };
+
+static int64_t classes(const nn_layer *l)
+{
+    return l->bottom[0]->shape[(int)l->extra[NN_AXIS]];
+}
+
 dm_status nn_infogain_loss_setup(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0];
     const nn_message *m = nn_sub(l->message, "loss_param");
-    int64_t axis = nn_int(l->own, "InfogainLossParameter", "axis");
-    if ((axis != 1 && axis + x->ndim != 1) || (x->ndim != 2 && !x->image)) {
-        return nn_layer_fail(l, "axis", DM_ERR_UNSUPPORTED,
-                             "has axis %lld of %d dims: only axis 1 of 2 or 4 is supported", (long long)axis,
-                             x->ndim);
+    dm_status status = nn_scores_setup(l);
+    if (status != DM_OK) {
+        return status;
     }
-    if (l->bottom[1]->count * x->shape[1] != x->count) {
-        return nn_layer_fail(l, "bottom", DM_ERR_SHAPE, "needs a label for each %lld scores",
-                             (long long)x->shape[1]);
-    }
-    if (l->bottoms > 2 ? l->bottom[2]->count != x->shape[1] * x->shape[1] : !nn_has(l->own, "source")) {
+    const int64_t n = classes(l);
+    if (l->bottoms > 2 ? l->bottom[2]->count != n * n : !nn_has(l->own, "source")) {
         return nn_layer_fail(l, "infogain_loss_param", DM_ERR_SHAPE,
-                             "needs a matrix of %lld x %lld: a source, or a third bottom",
-                             (long long)x->shape[1], (long long)x->shape[1]);
+                             "needs a matrix of %lld x %lld: a source, or a third bottom", (long long)n,
+                             (long long)n);
     }
     l->u.dim = nn_normalization(l, DM_NORMALIZE_VALID);
     l->extra[0] = nn_has(m, "ignore_label");
     l->extra[1] = (double)nn_int(m, L, "ignore_label");
-    dm_status status = nn_top_number(l, 0);
+    status = nn_top_number(l, 0);
     return status == DM_OK && l->tops > 1 ? nn_top_shape(l, 1, x->ndim, x->shape) : status;
 }
 
 /* The matrix of a file, turned: rows are what is said. */
 static dm_status read_matrix(nn_layer *l)
 {
-    int64_t n = l->bottom[0]->shape[1];
+    const int64_t n = classes(l);
     const char *path = nn_string(l->own, "InfogainLossParameter", "source");
     nn_document *d = NULL;
     float *turned = NULL;
@@ -64,28 +67,31 @@ static dm_status read_matrix(nn_layer *l)
 
 dm_status nn_infogain_loss_prepare(nn_layer *l)
 {
-    const nn_blob *x = l->bottom[0];
+    static const int wide[] = {PROB, CHOSEN, GAIN}, narrow[] = {ROW_SUM, VALID};
+    const int64_t n = classes(l);
     dm_session *s = l->net->session;
     dm_layout everywhere = dm_layout_replicated(s);
-    int64_t n = x->shape[1], rows[4] = {x->shape[0], 1, x->shape[2], x->shape[3]},
-            each[4] = {x->shape[0], 1, 1, 1};
-    dm_status status = DM_OK;
-    for (int i = PROB; status == DM_OK && i <= GAIN; i++) {
-        status = nn_scratch(l, i, x->image, x->ndim, x->shape);
+    dm_status status = nn_scores_prepare(l);
+    for (int i = 0; status == DM_OK && i < NN_COUNT(wide); i++) {
+        status = nn_scores_scratch(l, wide[i], n);
     }
-    status = status == DM_OK ? nn_scratch(l, ROW_SUM, x->image, x->ndim, rows) : status;
-    status = status == DM_OK ? nn_scratch(l, VALID, x->image, x->ndim, rows) : status;
-    status = status == DM_OK ? nn_scratch(l, TERMS, x->image, x->ndim, each) : status;
+    for (int i = 0; status == DM_OK && i < NN_COUNT(narrow); i++) {
+        status = nn_scores_scratch(l, narrow[i], 1);
+    }
+    int64_t shape[DM_MAX_DIMS], each[DM_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const int ndim = nn_scores_shape(l, shape);
+    each[0] = shape[0];
+    status = status == DM_OK ? nn_scratch(l, TERMS, false, ndim, each) : status;
     status = status == DM_OK
                  ? dm_array_create(s, DM_F32, 2, (int64_t[]){n, n}, &everywhere, &l->scratch[MATRIX])
                  : status;
     status = status == DM_OK ? nn_scratch_everywhere(l, COUNTED, 1) : status;
     status = status == DM_OK ? nn_scratch_everywhere(l, CLASSES, n) : status;
     status = status == DM_OK ? dm_fill_arange(s, l->scratch[CLASSES], 0, 1) : status;
-    int64_t places[4] = {x->shape[0], x->image ? x->shape[2] : 1, x->image ? x->shape[3] : 1, 1};
-    status = status == DM_OK ? dm_array_reshape(s, l->bottom[1]->data, x->ndim, places, &l->scratch[LABELS])
-                             : status;
-    return status == DM_OK && l->bottoms == 2 ? read_matrix(l) : status;
+    status = status == DM_OK ? nn_scores_label_column(l, LABELS) : status;
+    return status != DM_OK   ? status
+           : l->bottoms == 2 ? read_matrix(l)
+                             : nn_reshaped(l, GIVEN, l->bottom[2], 2, (int64_t[]){n, n});
 }
 
 static dm_status map(nn_layer *l, const char *call, const char *text, dm_array out)
@@ -100,7 +106,9 @@ static dm_status map(nn_layer *l, const char *call, const char *text, dm_array o
                               DM_NUMBER("i", l->extra[1]),
                               DM_NUMBER("m", 1e-20),
                               DM_NUMBER("a", l->top[0]->loss_weight)};
-    return call ? nn_map_rows(l, call, text, l->bottom[0], 1, NN_COUNT(all), all, out)
+    nn_blob scores = {0}; /* as they are read */
+    scores.ndim = nn_scores_shape(l, scores.shape);
+    return call ? nn_map_rows(l, call, text, &scores, 1, NN_COUNT(all), all, out)
                 : nn_map(l->net->session, text, NN_COUNT(all), all, out);
 }
 
@@ -110,12 +118,12 @@ static dm_status count(nn_layer *l)
     const nn_blob *x = l->bottom[0];
     dm_session *s = l->net->session;
     dm_array column = DM_NO_ARRAY, counted = l->scratch[COUNTED];
-    int64_t places = x->count / x->shape[1];
+    const int64_t places = x->count / classes(l);
     if (l->u.dim != DM_NORMALIZE_VALID || l->extra[0] == 0) {
         return dm_fill(s, counted,
                        l->u.dim == DM_NORMALIZE_NONE
                            ? 1
-                           : (double)(l->u.dim == DM_NORMALIZE_SAMPLES ? x->shape[0] : places));
+                           : (double)(l->u.dim == DM_NORMALIZE_SAMPLES ? nn_scores_outer(l) : places));
     }
     dm_status status = map(l, NULL, "trunc(t) != i", l->scratch[VALID]);
     status =
@@ -129,10 +137,9 @@ static dm_status count(nn_layer *l)
 /* Row by row what the matrix says of the right class: chosen times the matrix. */
 static dm_status gains(nn_layer *l)
 {
-    const nn_blob *x = l->bottom[0];
     dm_session *s = l->net->session;
     dm_array of[2] = {DM_NO_ARRAY, DM_NO_ARRAY};
-    int64_t shape[2] = {x->count / x->shape[1], x->shape[1]};
+    const int64_t shape[2] = {l->bottom[0]->count / classes(l), classes(l)};
     dm_status status =
         map(l, NULL, l->extra[0] != 0 ? "where(trunc(t) != i, trunc(t) == c, 0)" : "trunc(t) == c",
             l->scratch[CHOSEN]);
@@ -148,23 +155,24 @@ static dm_status gains(nn_layer *l)
 
 dm_status nn_infogain_loss_forward(nn_layer *l)
 {
-    const nn_blob *x = l->bottom[0];
     dm_session *s = l->net->session;
-    int dim = nn_array_dim(x, 1);
-    dm_status status = dm_softmax(s, x->data, &dim, 1, l->scratch[PROB]);
+    int64_t shape[DM_MAX_DIMS];
+    dm_array scores = DM_NO_ARRAY, labels = DM_NO_ARRAY;
+    const int last = nn_scores_shape(l, shape) - 1;
+    dm_status status = nn_scores_read(l, &scores, &labels);
+    status = status == DM_OK ? dm_softmax(s, scores, &last, 1, l->scratch[PROB]) : status;
     if (status == DM_OK && l->bottoms > 2) {
-        dm_array square = DM_NO_ARRAY;
-        status = dm_array_reshape(s, l->bottom[2]->data, 2, (int64_t[]){x->shape[1], x->shape[1]}, &square);
-        status = status == DM_OK ? dm_transpose(s, square, l->scratch[MATRIX]) : status;
-        dm_status end = dm_array_destroy(s, square);
-        status = status == DM_OK ? end : status;
+        status = nn_in_order(l, l->bottom[2], l->bottom[2]->data, l->scratch[GIVEN]);
+        status = status == DM_OK ? dm_transpose(s, l->scratch[SQUARE], l->scratch[MATRIX]) : status;
     }
     status = status == DM_OK ? gains(l) : status;
     status = status == DM_OK ? count(l) : status;
     status = status == DM_OK ? map(l, "sum", "-r * log(maximum(p, m))", l->scratch[TERMS]) : status;
-    status = status == DM_OK ? nn_sum_samples(l, 1, l->scratch[TERMS], x->shape[0], l->top[0]->data) : status;
+    status = status == DM_OK ? nn_sum_samples(l, 1, l->scratch[TERMS], shape[0], l->top[0]->data) : status;
     status = status == DM_OK ? map(l, NULL, "y / n", l->top[0]->data) : status;
-    return status == DM_OK && l->tops > 1 ? dm_copy(s, l->scratch[PROB], l->top[1]->data) : status;
+    return status != DM_OK || l->tops == 1 ? status
+           : l->scratch[NN_SCORES].id      ? nn_scores_write(l, l->scratch[PROB], l->top[1]->data)
+                                           : dm_copy(s, l->scratch[PROB], l->top[1]->data);
 }
 
 dm_status nn_infogain_loss_backward(nn_layer *l)
@@ -173,7 +181,8 @@ dm_status nn_infogain_loss_backward(nn_layer *l)
         return DM_OK;
     }
     dm_map_arg arg = DM_ARG("r", l->scratch[GAIN]);
-    dm_array down = nn_down(l, 0);
+    dm_array down = nn_down(l, 0), scores = l->scratch[NN_SCORES]; /* which nobody reads any more */
     dm_status status = dm_map(l->net->session, "sum(r, -1)", 1, &arg, l->scratch[ROW_SUM]);
-    return nn_down_done(l, 0, status == DM_OK ? map(l, NULL, "a * (p * q - r) / n", down) : status);
+    status = status == DM_OK ? map(l, NULL, "a * (p * q - r) / n", scores.id ? scores : down) : status;
+    return nn_down_done(l, 0, status == DM_OK && scores.id ? nn_scores_write(l, scores, down) : status);
 }

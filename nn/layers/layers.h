@@ -96,22 +96,36 @@ int nn_normalization(const nn_layer *layer, int otherwise);
 dm_status nn_matrix(nn_layer *layer, int i, const nn_blob *blob, dm_array a, int64_t rows, bool own);
 dm_status nn_matrix_read(const nn_layer *layer, int i, const nn_blob *blob, dm_array from);
 dm_status nn_matrix_write(const nn_layer *layer, int i, const nn_blob *blob, dm_array to);
+/* to = from, an array of the blob's, in Caffe's order. */
+dm_status nn_in_order(const nn_layer *layer, const nn_blob *blob, dm_array from, dm_array to);
+/* --- shape.c: scratch i: an array for a blob in Caffe's order, and scratch i + 1 a view of it under another
+ * shape. Where dim 0 is another one there, samples lie elsewhere. */
+dm_status nn_reshaped(nn_layer *layer, int i, const nn_blob *blob, int ndim, const int64_t *shape);
 /* An error where a parameter learns that has no sum over slices for its gradient, which cannot travel so. */
 dm_status nn_wire_refuse(const nn_layer *layer);
-/* --- scores.c: scores along an axis behind the batch (field axis), and a label for each vector of them, in
- * Caffe's order. Keeps the axis in extra[NN_AXIS], and arrays in another order in scratch NN_SCORES and
- * NN_LABELS, where those of the bottoms do not lie so. */
+/* --- scores.c: scores along an axis (field axis), and a label for each vector of them, in Caffe's order. Keeps
+ * the axis in extra[NN_AXIS], and arrays in another order in scratch NN_SCORES and NN_LABELS, where those of
+ * the bottoms do not lie so. Behind NN_LABELS comes a view of it. */
 enum { NN_AXIS = 3, NN_SCORES = 10, NN_LABELS = 11 };
-/* Reads the axis, and checks the labels of a second bottom. */
+/* Reads the axis, and counts the labels of a second bottom. */
 dm_status nn_scores_setup(nn_layer *layer);
-/* The vectors of a sample before the axis: Caffe takes each for a sample. */
-int64_t nn_scores_before(const nn_layer *layer);
+/* The vectors before the axis: Caffe takes each for a sample. */
+int64_t nn_scores_outer(const nn_layer *layer);
+/* The shape of the scores as they are read: at least two dims, the classes last. Returns the dims. */
+int nn_scores_shape(const nn_layer *layer, int64_t shape[DM_MAX_DIMS]);
+/* After nn_scores_setup. */
 dm_status nn_scores_prepare(nn_layer *layer);
-/* The bottoms, or copies of them: scores in the last dim, labels in the order of their vectors. */
+/* Scratch i: an array for all scores, or for `last` numbers a vector. */
+dm_status nn_scores_scratch(nn_layer *layer, int i, int64_t last);
+/* Scratch i: a view of the labels, with a last dim of 1. */
+dm_status nn_scores_label_column(nn_layer *layer, int i);
+/* The bottoms, or copies of them: scores in the last dim, labels in the order of their vectors. labels: NULL
+ * where there are none. */
 dm_status nn_scores_read(nn_layer *layer, dm_array *scores, dm_array *labels);
 /* The labels of the last nn_scores_read. */
 dm_array nn_scores_labels(const nn_layer *layer);
-/* From that order of the scores to that of the first bottom. */
+/* Between an array in the order of the first bottom and one in that order of the scores. */
+dm_status nn_scores_turn(nn_layer *layer, dm_array from, dm_array out);
 dm_status nn_scores_write(nn_layer *layer, dm_array from, dm_array out);
 /* --- recurrent.c: what LSTM and RNN share. states: of one sample, what a step hands to the next. Keeps the
  * outputs in u.dim. Other numbers are indices of scratch arrays and parameters. */

@@ -5,7 +5,10 @@
 
 static const char L[] = "LossParameter";
 
-/* --- Softmax */
+/* --- Softmax: along an axis behind the batch where scores lie; along the batch on a copy, whose vectors lie
+ * whole. Scratch: a sum for each vector, and the gradient in the copy's order. */
+enum { SUMS, GRADIENT };
+
 dm_status nn_softmax_setup(nn_layer *l)
 {
     nn_use(l->own, "engine");
@@ -13,34 +16,53 @@ dm_status nn_softmax_setup(nn_layer *l)
     return status == DM_OK ? nn_top_shape(l, 0, l->bottom[0]->ndim, l->bottom[0]->shape) : status;
 }
 
-dm_status nn_softmax_prepare(nn_layer *l) /* a sum for each score vector */
+dm_status nn_softmax_prepare(nn_layer *l)
 {
+    const int axis = (int)l->extra[NN_AXIS];
     nn_blob sums = *l->top[0];
-    sums.shape[(int)l->extra[NN_AXIS]] = 1;
-    return l->need_backward ? nn_blob_array(l->net, &sums, DM_F32, &l->scratch[0]) : DM_OK;
+    sums.shape[axis] = 1;
+    if (axis > 0) {
+        return l->need_backward ? nn_blob_array(l->net, &sums, DM_F32, &l->scratch[SUMS]) : DM_OK;
+    }
+    dm_status status = nn_scores_prepare(l);
+    if (status == DM_OK && l->need_backward) {
+        status = nn_scores_scratch(l, SUMS, 1);
+        status = status == DM_OK ? nn_scores_scratch(l, GRADIENT, l->bottom[0]->shape[0]) : status;
+    }
+    return status;
 }
 
 dm_status nn_softmax_forward(nn_layer *l)
 {
+    dm_session *s = l->net->session;
+    dm_array scores = l->bottom[0]->data, turned = l->scratch[NN_SCORES];
     int dim = nn_array_dim(l->bottom[0], (int)l->extra[NN_AXIS]);
-    return dm_softmax(l->net->session, l->bottom[0]->data, &dim, 1, l->top[0]->data);
+    if (!turned.id) {
+        return dm_softmax(s, scores, &dim, 1, l->top[0]->data);
+    }
+    dm_status status = nn_scores_read(l, &scores, NULL);
+    dim = l->bottom[0]->ndim == 1 ? 1 : l->bottom[0]->ndim - 1;
+    status = status == DM_OK ? dm_softmax(s, scores, &dim, 1, scores) : status;
+    return status == DM_OK ? nn_scores_write(l, scores, l->top[0]->data) : status;
 }
 
 dm_status nn_softmax_backward(nn_layer *l)
 {
-    dm_map_arg args[] = {DM_ARG("y", l->top[0]->data), DM_ARG("d", l->top[0]->diff),
-                         DM_ARG("t", l->scratch[0])};
+    const dm_array turned = l->scratch[NN_SCORES]; /* the probabilities */
+    dm_map_arg args[] = {DM_ARG("y", turned.id ? turned : l->top[0]->data),
+                         DM_ARG("d", turned.id ? l->scratch[GRADIENT] : l->top[0]->diff),
+                         DM_ARG("t", l->scratch[SUMS])};
     char text[32];
     if (!l->down[0]) {
         return DM_OK;
     }
-    snprintf(text, sizeof text, "sum(y * d, %d)", nn_array_dim(l->bottom[0], (int)l->extra[NN_AXIS]));
-    dm_status status = dm_map(l->net->session, text, 2, args, l->scratch[0]);
-    dm_array down = nn_down(l, 0);
-    if (status == DM_OK) {
-        status = dm_map(l->net->session, "y * (d - t)", 3, args, down);
-    }
-    return nn_down_done(l, 0, status);
+    dm_status status = turned.id ? nn_scores_turn(l, l->top[0]->diff, l->scratch[GRADIENT]) : DM_OK;
+    snprintf(text, sizeof text, "sum(y * d, %d)",
+             turned.id ? -1 : nn_array_dim(l->bottom[0], (int)l->extra[NN_AXIS]));
+    status = status == DM_OK ? dm_map(l->net->session, text, 2, args, l->scratch[SUMS]) : status;
+    dm_array down = nn_down(l, 0), to = turned.id ? l->scratch[GRADIENT] : down;
+    status = status == DM_OK ? dm_map(l->net->session, "y * (d - t)", 3, args, to) : status;
+    return nn_down_done(l, 0, status == DM_OK && turned.id ? nn_scores_write(l, to, down) : status);
 }
 
 /* --- SoftmaxWithLoss */
@@ -80,10 +102,12 @@ static dm_array probabilities(const nn_layer *l)
     return l->tops == 2 && !l->scratch[0].id ? l->top[1]->data : l->scratch[0];
 }
 
-/* dm_softmax_loss divides by the samples of the batch where Caffe divides by the vectors before the axis. */
+/* dm_softmax_loss divides by dim 0 of the scores where Caffe divides by the vectors before the axis. */
 static double divisor(const nn_layer *l)
 {
-    return l->u.loss.normalize == DM_NORMALIZE_SAMPLES ? (double)nn_scores_before(l) : 1;
+    int64_t shape[DM_MAX_DIMS];
+    (void)nn_scores_shape(l, shape);
+    return l->u.loss.normalize == DM_NORMALIZE_SAMPLES ? (double)nn_scores_outer(l) / (double)shape[0] : 1;
 }
 
 dm_status nn_softmax_loss_forward(nn_layer *l)
@@ -126,13 +150,8 @@ dm_status nn_accuracy_setup(nn_layer *l)
                                (long long)top_k, (long long)scores);
     }
     l->extra[0] = (double)top_k;
-    const nn_blob *x = l->bottom[0];
-    if (status == DM_OK && l->tops == 2 && ((int)l->extra[NN_AXIS] != 1 || nn_array_dim(x, 1) != x->ndim - 1)) {
-        return nn_layer_fail(l, "top", DM_ERR_UNSUPPORTED,
-                             "gives the accuracy of each class for scores along axis 1 of 2 or 4 dims alone");
-    }
     if (status == DM_OK && l->tops == 2) {
-        status = nn_top_shape(l, 1, 1, &x->shape[1]);
+        status = nn_top_shape(l, 1, 1, &scores);
         l->top[1]->whole = true;
     }
     return status == DM_OK ? nn_top_number(l, 0) : status;
@@ -145,30 +164,23 @@ enum { LABELS, CLASSES, SCORE, HIGHER, MEMBER, HIT, MEMBERS, HITS };
 
 dm_status nn_accuracy_prepare(nn_layer *l)
 {
-    const nn_blob *x = l->bottom[0];
-    const int64_t c = x->shape[1];
-    nn_blob classes = {.ndim = x->ndim, .image = x->image, .shape = {1, c, 1, 1}}, one = *x;
-    int64_t shape[DM_MAX_DIMS];
+    const int64_t c = l->bottom[0]->shape[(int)l->extra[NN_AXIS]];
     dm_status status = nn_scores_prepare(l);
     if (l->tops == 1 || status != DM_OK) {
         return status;
     }
-    one.shape[1] = 1;
-    for (int d = 0; d < x->ndim; d++) {
-        shape[nn_array_dim(x, d)] = one.shape[d];
-    }
-    status = dm_array_reshape(l->net->session, l->bottom[1]->data, x->ndim, shape, &l->scratch[LABELS]);
-    status = status == DM_OK ? nn_blob_array(l->net, &classes, DM_F32, &l->scratch[CLASSES]) : status;
+    status = nn_scores_label_column(l, LABELS);
+    status = status == DM_OK ? nn_scratch_everywhere(l, CLASSES, c) : status;
     status = status == DM_OK ? dm_fill_arange(l->net->session, l->scratch[CLASSES], 0, 1) : status;
     for (int i = SCORE; status == DM_OK && i <= HIT; i++) {
-        status = nn_blob_array(l->net, i < MEMBER ? &one : x, DM_F32, &l->scratch[i]);
+        status = nn_scores_scratch(l, i, i < MEMBER ? 1 : c);
     }
     status = status == DM_OK ? nn_scratch_everywhere(l, MEMBERS, c) : status;
     return status == DM_OK ? nn_scratch_everywhere(l, HITS, c) : status;
 }
 
 /* Labels that are ignored, or no class, count nowhere. A class without labels has 0. */
-static dm_status by_class(nn_layer *l)
+static dm_status by_class(nn_layer *l, dm_array scores)
 {
     static const struct {
         const char *text;
@@ -178,7 +190,7 @@ static dm_status by_class(nn_layer *l)
                  {"where((trunc(t) == c) & ((i == 0) | (trunc(t) != g)), 1, 0)", MEMBER},
                  {"where(h <= k, m, 0)", HIT}};
     const dm_array *a = l->scratch;
-    const dm_map_arg args[] = {DM_ARG("x", l->bottom[0]->data),
+    const dm_map_arg args[] = {DM_ARG("x", scores),
                                DM_ARG("t", a[LABELS]),
                                DM_ARG("c", a[CLASSES]),
                                DM_ARG("s", a[SCORE]),
@@ -207,5 +219,5 @@ dm_status nn_accuracy_forward(nn_layer *l)
     status = status == DM_OK
                  ? dm_accuracy(l->net->session, &l->u.loss, (int)l->extra[0], scores, labels, l->top[0]->data)
                  : status;
-    return status == DM_OK && l->tops == 2 ? by_class(l) : status;
+    return status == DM_OK && l->tops == 2 ? by_class(l, scores) : status;
 }

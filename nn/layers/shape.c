@@ -92,27 +92,34 @@ dm_status nn_concat_backward(nn_layer *l)
 /* --- Flatten and Reshape: the same elements, in Caffe's order, under another shape. Scratch: the bottom in
  * Caffe's order and its gradient so, views of the top's where that has the order; else one array for both, and
  * a view of it in the top's shape. */
-enum { ORDERED, ORDERED_DIFF, SHAPED };
+enum { ORDERED, SHAPED, ORDERED_DIFF };
 
-/* Where dim 0 is another one then, samples lie elsewhere. The largest common divisor of both says into how many
- * parts, which are whole samples of both, the array can be dealt out. */
 static bool moves(const nn_layer *l)
 {
     return l->bottom[0]->shape[0] != l->top[0]->shape[0];
 }
 
-static dm_status parted(nn_layer *l)
+/* Where dim 0 is another one, the largest common divisor of both says into how many parts, which are whole
+ * samples of both, the array can be dealt out. */
+static dm_status parted(nn_layer *l, int i, const nn_blob *x, int64_t samples)
 {
-    const nn_blob *x = l->bottom[0];
     int64_t parts = x->shape[0];
     const int64_t workers = dm_workers(l->net->session);
-    for (int64_t b = l->top[0]->shape[0], rest = 0; b; b = rest) {
+    for (int64_t b = samples, rest = 0; b; b = rest) {
         rest = parts % b;
         parts = b;
     }
     dm_layout layout = dm_layout_rows(l->net->session);
     layout.block[0] = (parts + workers - 1) / workers * (x->shape[0] / parts);
-    return dm_array_create(l->net->session, DM_F32, x->ndim, x->shape, &layout, &l->scratch[ORDERED]);
+    return dm_array_create(l->net->session, DM_F32, x->ndim, x->shape, &layout, &l->scratch[i]);
+}
+
+dm_status nn_reshaped(nn_layer *l, int i, const nn_blob *x, int ndim, const int64_t *shape)
+{
+    dm_status status =
+        x->shape[0] != shape[0] ? parted(l, i, x, shape[0]) : nn_scratch(l, i, false, x->ndim, x->shape);
+    return status == DM_OK ? dm_array_reshape(l->net->session, l->scratch[i], ndim, shape, &l->scratch[i + 1])
+                           : status;
 }
 
 static bool through(const nn_layer *l)
@@ -124,14 +131,10 @@ static dm_status prepare(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0], *y = l->top[0];
     dm_session *s = l->net->session;
-    dm_status status = DM_OK;
     if (through(l)) {
-        status = moves(l) ? parted(l) : nn_scratch(l, ORDERED, false, x->ndim, x->shape);
-        return status == DM_OK
-                   ? dm_array_reshape(s, l->scratch[ORDERED], y->ndim, y->shape, &l->scratch[SHAPED])
-                   : status;
+        return nn_reshaped(l, ORDERED, x, y->ndim, y->shape);
     }
-    status = dm_array_reshape(s, y->data, x->ndim, x->shape, &l->scratch[ORDERED]);
+    dm_status status = dm_array_reshape(s, y->data, x->ndim, x->shape, &l->scratch[ORDERED]);
     return status == DM_OK && y->diff.id
                ? dm_array_reshape(s, y->diff, x->ndim, x->shape, &l->scratch[ORDERED_DIFF])
                : status;

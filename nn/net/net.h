@@ -14,7 +14,7 @@
 #include <dmath/program.h>
 
 /* NN_MOST_FLAT: elements of parameters that are put together (flat.c); larger ones may be dealt out. */
-enum { NN_MOST_FLAT = 1 << 20, NN_MAX_PARAMS = 6, NN_SCRATCH = 13, NN_SPARES = 3, NN_TRAIN = 0, NN_TEST = 1 };
+enum { NN_MOST_FLAT = 1 << 20, NN_MAX_PARAMS = 6, NN_SCRATCH = 15, NN_SPARES = 3, NN_TRAIN = 0, NN_TEST = 1 };
 
 typedef struct dm_net nn_net;
 typedef struct dm_layer nn_layer;

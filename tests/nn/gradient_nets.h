@@ -307,6 +307,17 @@ static const struct {
                      "l", "InfogainLoss", "'e', 'label', 'm'", "loss_param { ignore_label: 1 } loss_weight: 2"),
      {"c", "i", "j"},
      2},
+    {"along the batch",
+     "layer { name: 'in' type: 'Input' top: ['data', 'label'] input_param { shape { dim: [6, 3, 7, 6] } shape "
+     "{ "
+     "dim: 4 } } }\n" IP("a", "data", "4") ONE("s", "Softmax", "a", "softmax_param { axis: 0 }") SIMPLE(
+         "h", "Scale", "s", "h",
+         "param { name: 'each' } scale_param { axis: 0 filler { type: 'gaussian' std: 1 } bias_term: true }")
+         SIMPLE("g", "Scale", "a", "g", "param { name: 'each' } scale_param { axis: 0 }") SIMPLE(
+             "d", "Bias", "g", "d", "bias_param { axis: 0 num_axes: 2 }") PAIR("e", "Eltwise", "'h', 'd'", "")
+             PAIR("loss", "SoftmaxWithLoss", "'e', 'label'", "softmax_param { axis: 0 } loss_weight: 3"),
+     {"a", "h"},
+     2},
     {"parameters",
      INPUTS IP("a", "data",
                "4") "layer { name: 'p' type: 'Parameter' top: 'p' parameter_param { shape { dim: [6, 4] } } }\n"

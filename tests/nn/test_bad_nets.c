@@ -16,9 +16,7 @@ static const struct {
     const char *text, *message;
 } nets[] = {
     {X("4, 3") LAYER("Bias", "'x'", "bias_param { axis: 1 num_axes: 7 }"), "takes 7 dims from 1 on"},
-    {X("4, 3") LAYER("Bias", "'x'", "bias_param { axis: 0 num_axes: 1 }"), "has a parameter for each sample"},
-    {XY("4, 3", "4") LAYER("Scale", "'x', 'y'", "scale_param { axis: 0 bias_term: true }"),
-     "has a bias for each sample"},
+    {X("4, 3") LAYER("Bias", "'x'", "bias_param { axis: 0 num_axes: 3 }"), "takes 3 dims from 0 on"},
     {X("4") LAYER("PReLU", "'x'", ""), "has no channels"},
     {X("4, 3") LAYER("BatchNorm", "'x'", "param { lr_mult: 1 }"), "learns nothing here"},
     {IMAGES LAYER("Convolution", "'x'", "convolution_param { num_output: 2 kernel_size: 3 kernel_h: 3 }"),
@@ -37,8 +35,14 @@ static const struct {
     {XYZ("4, 3", "4", "4") "layer { name: 'f' type: 'Filter' bottom: ['x', 'y', 'z'] top: ['u', 'v'] }\n" LAYER(
          "Reshape", "'u'", "reshape_param { shape { dim: [2, 6] } }"),
      "reads what the Filter layer 'f' passes"},
-    {XY("4, 3, 2", "4") LAYER("InfogainLoss", "'x', 'y'", ""), "has axis 1 of 3 dims"},
-    {XY("4, 3", "5") LAYER("InfogainLoss", "'x', 'y'", ""), "needs a label for each 3 scores"},
+    {XYZ("4, 3", "4", "4") "layer { name: 'f' type: 'Filter' bottom: ['x', 'y', 'z'] top: ['u', 'v'] }\n" LAYER(
+         "Softmax", "'u'", "softmax_param { axis: 0 }"),
+     "reads what the Filter layer 'f' passes"},
+    {XYZ("4, 3", "4", "4") "layer { name: 'f' type: 'Filter' bottom: ['x', 'y', 'z'] top: ['u', 'v'] }\n" LAYER(
+         "Scale", "'u'", "scale_param { axis: 0 }"),
+     "reads what the Filter layer 'f' passes"},
+    {XY("4, 3, 2", "4") LAYER("InfogainLoss", "'x', 'y'", ""), "has 8 vectors of scores along dim 1"},
+    {XY("4, 3", "5") LAYER("InfogainLoss", "'x', 'y'", ""), "has 4 vectors of scores along dim 1"},
     {XY("4, 3", "4") LAYER("InfogainLoss", "'x', 'y'", ""), "needs a matrix of 3 x 3"},
     {XY("4, 3", "4") LAYER("InfogainLoss", "'x', 'y'", "infogain_loss_param { source: '/no/such' }"),
      "cannot read its matrix"},
@@ -54,7 +58,7 @@ static const struct {
      "would have more than 8"},
     {XY("4, 3", "2, 2") LAYER("BatchReindex", "'x', 'y'", ""), "they must have 1"},
     {X("4, 3") LAYER("ArgMax", "'x'", "argmax_param { top_k: 9 }"), "has top_k 9 of 3"},
-    {XY("4, 3, 2", "4") LAYER("SoftmaxWithLoss", "'x', 'y'", ""), "has 4 samples with 8 places in all"},
+    {XY("4, 3, 2", "4") LAYER("SoftmaxWithLoss", "'x', 'y'", ""), "has 8 vectors of scores along dim 1"},
     {XY("4, 3", "4") LAYER("Accuracy", "'x', 'y'", "accuracy_param { top_k: 7 }"),
      "has top_k 7, but there are 3 scores"},
     {X("4, 3") LAYER("LRN", "'x'", ""), "no image of 4 dims"},

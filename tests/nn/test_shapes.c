@@ -53,6 +53,21 @@ static const struct {
     {{4, {7, 4, 2, 3}}, 1, {4, {7, 2, 3, 1}}},
     {{5, {7, 2, 4, 3, 2}}, 2, {4, {7, 2, 3, 2}}},
     {{5, {7, 2, 4, 3, 2}}, 1, {5, {7, 1, 4, 3, 2}}},
+    /* labels whose dim 0 is another one */
+    {{3, {7, 5, 3}}, 2, {1, {35}}},
+    {{3, {7, 5, 3}}, -1, {3, {35, 1, 1}}},
+    {{3, {7, 5, 3}}, 1, {2, {3, 7}}},
+    {{4, {7, 4, 3, 2}}, 1, {4, {2, 3, 7, 1}}},
+    {{5, {7, 2, 4, 3, 2}}, 2, {1, {84}}},
+    {{2, {7, 4}}, 1, {2, {1, 7}}},
+    /* along the batch */
+    {{2, {7, 4}}, 0, {1, {4}}},
+    {{3, {7, 5, 3}}, 0, {2, {5, 3}}},
+    {{3, {7, 5, 3}}, -3, {1, {15}}},
+    {{4, {7, 4, 3, 2}}, 0, {3, {4, 3, 2}}},
+    {{4, {7, 4, 3, 2}}, 0, {4, {1, 4, 3, 2}}},
+    {{5, {7, 2, 4, 3, 2}}, 0, {2, {8, 6}}},
+    {{1, {7}}, 0, {1, {1}}},
 };
 
 static const struct {
@@ -79,7 +94,7 @@ static void test_scores(void **state)
         const int64_t outer = product(s, 0, axis), c = s->at[axis], inner = product(s, axis + 1, s->ndim);
         const bool ignores = normal_cases[kind].ignores, second = kind % 2 == 0;
         char layers[2048], more[256] = "", what[160], text[96];
-        double loss = 0, hits = 0, counted = 0;
+        double loss = 0, hits = 0, counted = 0, hits_of[7] = {0}, labels_of[7] = {0};
         snprintf(what, sizeof what, "scores of [%s] along %d, '%s'", dims(s, text), given,
                  normal_cases[kind].fields);
         input(more, sizeof more, "l", sl);
@@ -89,9 +104,8 @@ static void test_scores(void **state)
                 "p") "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: ['x', 'l'] top: 'loss' %s "
                      "loss_weight: 3 %s\n"
                      " propagate_down: [true, false] softmax_param { axis: %d } %s }\n"
-                     "layer { name: 'a' type: 'Accuracy' bottom: ['x', 'l'] top: 'a' accuracy_param { axis: %d "
-                     "top_k: 2 "
-                     "%s } }\n",
+                     "layer { name: 'a' type: 'Accuracy' bottom: ['x', 'l'] top: ['a', 'each'] accuracy_param "
+                     "{ axis: %d top_k: 2 %s } }\n",
             given, second ? "top: 'prob'" : "", second ? "loss_weight: 0" : "", given,
             normal_cases[kind].fields, given, ignores ? "ignore_label: 1" : "");
         dm_net *net = open_net(more, layers, s, s, DM_PHASE_TRAIN);
@@ -123,6 +137,11 @@ static void test_scores(void **state)
             }
             loss -= ignored ? 0 : log(y[at + label * inner]) / divisor;
             hits += !ignored && above < 2;
+            hits_of[label] += !ignored && above < 2;
+            labels_of[label] += !ignored;
+        }
+        for (int64_t j = 0; j < c; j++) {
+            hits_of[j] /= fmax(1, labels_of[j]);
         }
         run(net);
         hits /= fmax(1, counted);
@@ -132,6 +151,65 @@ static void test_scores(void **state)
         }
         expect_values(net, what, "loss", &loss, 1);
         expect_values(net, what, "a", &hits, 1);
+        expect_values(net, what, "each", hits_of, c);
+        expect_diff(net, what, "x", s, dx);
+        CHECK(dm_net_close(net));
+    }
+}
+
+/* InfogainLoss along an axis; its matrix is a bottom of some shape. */
+static void test_infogain(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(score_cases) * COUNT(normal_cases); i++) {
+        const shape *s = &score_cases[i / COUNT(normal_cases)].x;
+        const shape *sl = &score_cases[i / COUNT(normal_cases)].labels;
+        const int given = score_cases[i / COUNT(normal_cases)].axis, axis = given < 0 ? given + s->ndim : given;
+        const int kind = i % COUNT(normal_cases);
+        const int64_t outer = product(s, 0, axis), c = s->at[axis], inner = product(s, axis + 1, s->ndim);
+        const shape matrices[] = {{2, {c, c}}, {1, {c * c}}, {4, {1, c, c, 1}}};
+        char layers[1024], more[512] = "", what[160], text[96];
+        float gains[49];
+        double loss = 0, counted = 0;
+        snprintf(what, sizeof what, "gains of [%s] along %d, '%s'", dims(s, text), given,
+                 normal_cases[kind].fields);
+        input(more, sizeof more, "l", sl);
+        input(more, sizeof more, "h", &matrices[i % 3]);
+        snprintf(layers, sizeof layers,
+                 "layer { name: 'quiet' type: 'Silence' bottom: 'w' }\n"
+                 "layer { name: 'loss' type: 'InfogainLoss' bottom: ['x', 'l', 'h'] top: ['loss', 'prob'] "
+                 "loss_weight: [3, 0]\n"
+                 "propagate_down: [true, false, false] infogain_loss_param { axis: %d } %s }\n",
+                 given, normal_cases[kind].fields);
+        dm_net *net = open_net(more, layers, s, s, DM_PHASE_TRAIN);
+        fill(gains, c * c);
+        CHECK(dm_net_write(net, "h", gains));
+        for (int64_t k = 0; k < outer * inner; k++) {
+            labels[k] = (float)((int)(fabsf(uniform()) * 1000) % (int)c);
+            counted += !normal_cases[kind].ignores || labels[k] != 1;
+        }
+        CHECK(dm_net_write(net, "l", labels));
+        const double divisors[] = {(double)(outer * inner), fmax(1, counted), (double)outer, 1};
+        const double divisor = divisors[normal_cases[kind].divisor];
+        for (int64_t k = 0; k < outer * inner; k++) {
+            const int64_t at = k / inner * c * inner + k % inner;
+            const float *row = gains + (int)labels[k] * c;
+            const bool ignored = normal_cases[kind].ignores && labels[k] == 1;
+            double sum = 0, all = 0;
+            for (int64_t j = 0; j < c; j++) {
+                sum += exp((double)x[at + j * inner]);
+                all += (double)row[j];
+            }
+            for (int64_t j = 0; j < c; j++) {
+                const double p = exp((double)x[at + j * inner]) / sum;
+                y[at + j * inner] = p;
+                loss -= ignored ? 0 : (double)row[j] * log(p) / divisor;
+                dx[at + j * inner] = ignored ? 0 : 3 * (p * all - (double)row[j]) / divisor;
+            }
+        }
+        run(net);
+        expect_values(net, what, "prob", y, elements(s));
+        expect_values(net, what, "loss", &loss, 1);
         expect_diff(net, what, "x", s, dx);
         CHECK(dm_net_close(net));
     }
@@ -333,17 +411,24 @@ static const struct {
     {{3, {7, 3, 5}}, 2, 1, 1},        {{2, {7, 5}}, 1, 1, 1},
     {{5, {7, 2, 3, 2, 4}}, 0, 1, 4},  {{5, {7, 2, 3, 2, 4}}, 1, 1, 4},
     {{5, {7, 2, 3, 2, 4}}, 1, 1, 3},  {{1, {7}}, 0, 1, 1},
+    {{4, {7, 3, 4, 2}}, 0, 1, 0},     {{4, {7, 3, 4, 2}}, 0, 2, 0},
+    {{4, {7, 3, 4, 2}}, -4, 3, 0},    {{4, {7, 3, 4, 2}}, 0, -1, 0},
+    {{3, {7, 3, 5}}, 0, 2, 0},        {{2, {7, 5}}, 0, -1, 0},
+    {{5, {7, 2, 3, 2, 4}}, 0, 3, 0},  {{1, {7}}, 0, 1, 0},
 };
 
 /* The gradient of a parameter in Caffe's order: that of several dims of an image lies with the channels last.
  */
-static void expect_param_diff(dm_net *net, const char *what, int p, const shape *s, bool image,
+static void expect_param_diff(dm_net *net, const char *what, int p, const shape *s, int axis, bool image,
                               const double *want)
 {
     static float lying[MOST], found[MOST];
     dm_array diff = DM_NO_ARRAY;
     char text[256];
-    shape folded = {4, {1, s->ndim ? s->at[0] : 1, s->ndim > 1 ? s->at[1] : 1, s->ndim > 2 ? s->at[2] : 1}};
+    shape folded = {4, {1, 1, 1, 1}};
+    for (int d = 0; image && d < s->ndim; d++) {
+        folded.at[axis + d] = s->at[d];
+    }
     CHECK(dm_net_param(net, "s", p, NULL, &diff));
     assert_int_equal(count_of(diff), elements(s));
     CHECK(dm_read(session, diff, lying));
@@ -369,9 +454,6 @@ static void test_affine(void **state)
         shape sa = {n, {0}};
         char what[160], layers[1024], more[256] = "", text[96];
         static float a[MOST], b[MOST];
-        if (biased && other && axis == 0) { /* refused */
-            continue;
-        }
         memcpy(sa.at, s->at + axis, (size_t)n * sizeof *sa.at);
         if (other) {
             input(more, sizeof more, "a", &sa);
@@ -412,17 +494,17 @@ static void test_affine(void **state)
             da[j] += (double)w[k] * (scale ? (double)x[k] : 1);
             db[j] += (double)w[k];
         }
-        const bool turned = s->ndim == 4 && axis == 1 && n > 1;
+        const bool turned = s->ndim == 4 && axis < 2 && axis + n > 2;
         run(net);
         expect_values(net, what, "y", y, elements(s));
         expect_diff(net, what, "x", s, dx);
         if (other) {
             expect_diff(net, what, "a", &sa, da);
         } else {
-            expect_param_diff(net, what, 0, &sa, turned, da);
+            expect_param_diff(net, what, 0, &sa, axis, turned, da);
         }
         if (biased) {
-            expect_param_diff(net, what, params, &sa, turned, db);
+            expect_param_diff(net, what, params, &sa, axis, turned, db);
         }
         CHECK(dm_net_close(net));
     }
@@ -671,15 +753,13 @@ static void test_refusals(void **state)
         dm_status status;
         const char *message;
     } cases[] = {
-        {"7, 3, 5", "7", "type: 'Softmax' bottom: 'x' softmax_param { axis: 0 }", DM_ERR_UNSUPPORTED,
-         "has axis 0, the batch, which workers share out"},
-        {"7, 3, 5", "3, 5", "type: 'SoftmaxWithLoss' bottom: ['x', 'l'] softmax_param { axis: -3 }",
-         DM_ERR_UNSUPPORTED, "has axis 0, the batch"},
+        {"7, 3, 5", "3, 7", "type: 'SoftmaxWithLoss' bottom: ['x', 'l'] softmax_param { axis: -3 }",
+         DM_ERR_SHAPE, "reads 21 labels 'l', but 'x' has 15 vectors of scores along dim 0"},
         {"7, 3, 5", "7, 5", "type: 'Softmax' bottom: 'x' softmax_param { axis: 3 }", DM_ERR_SHAPE,
          "has axis 3, but its bottom has 3 dims"},
         {"7, 3, 5", "7, 3", "type: 'SoftmaxWithLoss' bottom: ['x', 'l']", DM_ERR_SHAPE,
-         "reads 21 labels 'l', but 'x' has 7 samples with 35 places in all"},
-        {"7, 3, 5", "35", "type: 'Accuracy' bottom: ['x', 'l']", DM_ERR_SHAPE, "reads 35 labels 'l'"},
+         "reads 21 labels 'l', but 'x' has 35 vectors of scores along dim 1"},
+        {"7, 3, 5", "34", "type: 'Accuracy' bottom: ['x', 'l']", DM_ERR_SHAPE, "reads 34 labels 'l'"},
         {"7, 3, 5", "7, 5", "type: 'Accuracy' bottom: ['x', 'l'] accuracy_param { top_k: 4 }", DM_ERR_FORMAT,
          "has top_k 4, but there are 3 scores"},
         {"7, 3, 5", "7, 3, 4", "type: 'SigmoidCrossEntropyLoss' bottom: ['x', 'l']", DM_ERR_SHAPE,
@@ -688,15 +768,11 @@ static void test_refusals(void **state)
          "but 3 samples with 21 targets"},
         {"7", "7", "type: 'BatchNorm' bottom: 'x'", DM_ERR_SHAPE, "reads 'x', which has no channels"},
         {"7", "7", "type: 'MVN' bottom: 'x'", DM_ERR_SHAPE, "reads 'x', which has no channels"},
-        {"7, 3, 5", "7", "type: 'Scale' bottom: 'x' scale_param { axis: 0 num_axes: 2 }", DM_ERR_UNSUPPORTED,
-         "has a parameter for each sample"},
         {"7, 3, 5", "7", "type: 'Bias' bottom: 'x' bias_param { axis: 1 num_axes: 3 }", DM_ERR_SHAPE,
          "takes 3 dims from 1 on, which 'x' does not have so"},
         {"7, 3, 5", "7", "type: 'Scale' bottom: 'x' scale_param { num_axes: -2 }", DM_ERR_SHAPE,
          "dims from 1 on"},
         {"7, 3, 5", "5", "type: 'Scale' bottom: ['x', 'l']", DM_ERR_SHAPE, "takes 1 dims from 1 on"},
-        {"7, 3, 5", "7, 3", "type: 'Scale' bottom: ['x', 'l'] scale_param { axis: 0 bias_term: true }",
-         DM_ERR_UNSUPPORTED, "has a bias for each sample"},
         {"7, 3, 5, 2", "7",
          "type: 'Scale' bottom: 'x' scale_param { num_axes: 2 filler { type: 'positive_unitball' } }",
          DM_ERR_UNSUPPORTED, "has the filler positive_unitball"},
@@ -736,6 +812,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_scores, begin_again),
+        cmocka_unit_test_setup(test_infogain, begin_again),
         cmocka_unit_test_setup(test_sigmoid_loss, begin_again),
         cmocka_unit_test_setup(test_euclidean_loss, begin_again),
         cmocka_unit_test_setup(test_batch_norm, begin_again),
