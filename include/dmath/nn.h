@@ -93,8 +93,9 @@ DM_API DM_CHECKED dm_status dm_layer_top(dm_layer *layer, int i, dm_layer_blob *
 DM_API DM_CHECKED dm_status dm_layer_set_top(dm_layer *layer, int i, int ndim, const int64_t *shape);
 /* In setup: a further parameter, of at most 6, which lies on all workers; its elements begin as `first`. */
 DM_API DM_CHECKED dm_status dm_layer_add_param(dm_layer *layer, int ndim, const int64_t *shape, double first);
-/* The arrays of a parameter. beta, if not NULL, in backward, once a pass: 0 where the gradient is to be written, 1
- * where it is to be added to what is there. The arrays are the net's. */
+/* The arrays of a parameter. beta, if not NULL, in backward, once a pass: 0 where the gradient is to be
+ * written, 1 where it is to be added to what is there. The arrays are the net's. Where the layer shares a
+ * parameter that lies otherwise, data is a copy, which the next pass writes anew. */
 DM_API DM_CHECKED dm_status dm_layer_param(dm_layer *layer, int i, dm_array *data, dm_array *diff, double *beta);
 /* In backward: where the gradient by a bottom is to be written, all of it; zero: nobody wants it. The array is the
  * net's. */
@@ -234,7 +235,8 @@ DM_API DM_CHECKED dm_status dm_net_own_gradient(dm_net *net, const char *blob, d
 DM_API DM_CHECKED dm_status dm_net_blob(dm_net *net, const char *name, dm_array *data, dm_array *diff);
 /* The array of parameter `number` of a layer, and that of its gradient. In a net of the phase TRAIN they may be
  * views of parts of larger arrays, and what a command that failed has written to one of them poisons the
- * others. The net's: do not destroy. Errors: DM_ERR_ARG. Cost: once the program has `data`, each step of a
+ * others. The net's: do not destroy. Errors: DM_ERR_ARG, DM_ERR_UNSUPPORTED (the layer shares the parameter of
+ * another, whose elements lie otherwise: ask for that one's). Cost: once the program has `data`, each step of a
  * solver of 16 bits rounds all weights anew, for the program may have written them. */
 DM_API DM_CHECKED dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *data, dm_array *diff);
 /* The blobs that no layer reads, in the order of their names: how many there are, and of number i its name, its weight

@@ -66,27 +66,15 @@ static dm_status new_operand(nn_layer *l, const nn_message *filler)
     const int end = (int)l->extra[0], n = end - l->u.dim;
     const int64_t folded[4] = {by_samples(l) ? x->shape[0] : 1, x->shape[1], x->shape[2],
                                end > 3 ? x->shape[3] : 1};
-    const nn_order order = x->image && l->u.dim < 2 && end > 2 ? NN_CHANNELS_LAST : NN_PLAIN;
+    const bool turned = x->image && l->u.dim < 2 && end > 2;
     nn_param *p = NULL;
-    dm_status status = nn_new_param(l, n, x->shape + l->u.dim, filler, &p);
-    if (status != DM_OK) {
-        return status;
-    }
-    if (p->owner == l) {
-        p->order = order;
-        memcpy(p->folded, folded, sizeof folded);
-    }
-    if (p->order != order || (order == NN_CHANNELS_LAST && memcmp(p->folded, folded, sizeof folded) != 0)) {
-        return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
-                             "shares a parameter of layer '%s', whose elements lie in another order",
-                             p->owner->name);
-    }
-    if (order == NN_CHANNELS_LAST && !by_samples(l) &&
+    dm_status status = nn_new_folded(l, n, x->shape + l->u.dim, turned ? folded : NULL, filler, &p);
+    if (status == DM_OK && turned && !by_samples(l) && p->owner == l &&
         strcmp(nn_string(filler, "FillerParameter", "type"), "positive_unitball") == 0) {
         return nn_layer_fail(l, "filler", DM_ERR_UNSUPPORTED,
                              "has the filler positive_unitball for several dims of an image");
     }
-    return DM_OK;
+    return status;
 }
 
 /* diff = beta diff + the sum of d (times x, if there is one) over all dims that an operand lacks, the samples

@@ -101,17 +101,8 @@ dm_status nn_conv_fields(nn_layer *l, bool back, nn_sides *s, int *outputs)
 dm_status nn_conv_params(nn_layer *l, int ndim, const int64_t *shape, int outputs)
 {
     nn_param *weight = NULL, *bias = NULL;
-    dm_status status = nn_new_param(l, ndim, shape, nn_sub(l->own, "weight_filler"), &weight);
-    if (status == DM_OK && ndim == 4) {
-        if (weight->owner != l &&
-            (weight->order != NN_CHANNELS_LAST || memcmp(weight->folded, shape, sizeof weight->folded) != 0)) {
-            return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
-                                 "shares weights of layer '%s', whose elements lie in another order",
-                                 weight->owner->name);
-        }
-        weight->order = NN_CHANNELS_LAST;
-        memcpy(weight->folded, shape, 4 * sizeof *shape);
-    }
+    dm_status status =
+        nn_new_folded(l, ndim, shape, ndim == 4 ? shape : NULL, nn_sub(l->own, "weight_filler"), &weight);
     if (status == DM_OK) {
         weight->rounds = true;
         status = nn_bias_param(l, outputs, &bias);

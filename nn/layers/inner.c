@@ -25,18 +25,11 @@ dm_status nn_inner_setup(nn_layer *l)
     }
     int64_t shape[2] = {outputs, b->count / b->shape[0]};
     status = nn_top_shape(l, 0, 2, (int64_t[]){b->shape[0], outputs});
-    status = status == DM_OK ? nn_new_param(l, 2, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
+    const int64_t folded[4] = {outputs, b->shape[1], b->shape[2], b->shape[3]};
+    const nn_message *filler = nn_sub(l->own, "weight_filler");
+    status = status == DM_OK ? nn_new_folded(l, 2, shape, b->image ? folded : NULL, filler, &weight) : status;
     if (status == DM_OK) {
         weight->rounds = true;
-    }
-    if (status == DM_OK && b->image) {
-        int64_t folded[4] = {outputs, b->shape[1], b->shape[2], b->shape[3]};
-        if (weight->owner != l && memcmp(folded, weight->folded, sizeof folded) != 0) {
-            return nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED,
-                                 "shares weights with a layer that reads images of another shape");
-        }
-        weight->order = NN_CHANNELS_LAST;
-        memcpy(weight->folded, folded, sizeof folded);
     }
     return status == DM_OK ? nn_bias_param(l, outputs, &bias) : status;
 }

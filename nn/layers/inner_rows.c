@@ -33,11 +33,6 @@ dm_status nn_inner_rows_setup(nn_layer *l, int axis, bool transpose, int outputs
     const int64_t shape[2] = {transposed(l) ? inputs : outputs, transposed(l) ? outputs : inputs};
     dm_status status = nn_top_shape(l, 0, axis + 1, top);
     status = status == DM_OK ? nn_new_param(l, 2, shape, nn_sub(l->own, "weight_filler"), &weight) : status;
-    if (status == DM_OK && weight->order != NN_PLAIN) {
-        status = nn_layer_fail(
-            l, "param", DM_ERR_UNSUPPORTED,
-            "shares weights with a layer that reads images by axis 1, whose weights lie in another order");
-    }
     if (status == DM_OK) {
         weight->rounds = true;
         status = nn_bias_param(l, outputs, &bias);

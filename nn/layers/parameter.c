@@ -14,17 +14,7 @@ dm_status nn_parameter_setup(nn_layer *l)
         dims[d] = nn_int_at(shape, "dim", d);
     }
     dm_status status = nn_top_shape(l, 0, (int)ndim, dims);
-    status = status == DM_OK ? nn_new_param(l, (int)ndim, dims, NULL, &p) : status;
-    if (status == DM_OK && ndim == 4 && p->owner == l) { /* as images lie */
-        p->order = NN_CHANNELS_LAST;
-        for (int d = 0; d < 4; d++) {
-            p->folded[d] = dims[d];
-        }
-    }
-    if (status == DM_OK && ndim == 4 && p->order != NN_CHANNELS_LAST) {
-        status =
-            nn_layer_fail(l, "param", DM_ERR_UNSUPPORTED, "shares a parameter that does not lie as images do");
-    }
+    status = status == DM_OK ? nn_new_folded(l, (int)ndim, dims, ndim == 4 ? dims : NULL, NULL, &p) : status;
     return status == DM_OK ? nn_wire_refuse(l) : status;
 }
 

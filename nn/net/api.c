@@ -195,6 +195,14 @@ dm_status dm_net_param(dm_net *net, const char *layer, int number, dm_array *dat
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         if (strcmp(l->name, layer) == 0 && number >= 0 && number < l->params) {
+            const nn_param *of = l->param[number]->of;
+            if (of) {
+                return dm_error_set(
+                    DM_ERR_UNSUPPORTED,
+                    "dm_net_param: layer '%s' has a copy of parameter %d of layer '%s', under another "
+                    "shape or in another order: ask for that one",
+                    layer, of->number, of->owner->name);
+            }
             if (data) {
                 *data = l->param[number]->data;
                 nn_param_written(l->param[number], true);

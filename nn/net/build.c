@@ -72,7 +72,7 @@ static dm_status refuse_twin(const nn_net *net, const nn_layer *l)
     for (const nn_layer *other = net->layers; l->params > 0 && other < l; other++) {
         bool same = other->params == l->params; /* both share all */
         for (int i = 0; same && i < l->params; i++) {
-            same = other->param[i] == l->param[i];
+            same = nn_param_itself(other->param[i]) == nn_param_itself(l->param[i]);
         }
         if (other->params > 0 && !same && strcmp(other->name, l->name) == 0) {
             return nn_layer_fail(
@@ -321,6 +321,15 @@ void nn_net_free(nn_net *net)
         free(net->params[i]->name);
         free(net->params[i]);
     }
+    for (int i = 0; i < net->turned_count; i++) {
+        const nn_param *p = net->turned[i];
+        const dm_array arrays[] = {p->theirs, p->mine, p->elements, p->sum, p->data, p->diff, p->rounded};
+        for (int k = 0; k < NN_COUNT(arrays); k++) {
+            destroy(net, arrays[k]);
+        }
+        free(net->turned[i]);
+    }
+    free(net->turned);
     destroy(net, net->value);
     for (int i = 0; i < net->flat_count; i++) {
         destroy(net, net->flats[i].data);

@@ -36,9 +36,9 @@ dm_status nn_debug_forward(const nn_layer *l)
         nn_log(l->net, "    [Forward] Layer %s, top blob %s data: %g", l->name, l->top[i]->name, value);
     }
     for (int i = 0; status == DM_OK && i < l->params; i++) {
-        status = number_of(l->net, mean, l->param[i]->data, &value);
-        nn_log(l->net, "    [Forward] Layer %s, param blob %s data: %g", l->name, shown(l->param[i], i, number),
-               value);
+        const nn_param *p = nn_param_itself(l->param[i]);
+        status = number_of(l->net, mean, p->data, &value);
+        nn_log(l->net, "    [Forward] Layer %s, param blob %s data: %g", l->name, shown(p, i, number), value);
     }
     return status;
 }
@@ -56,7 +56,7 @@ dm_status nn_debug_backward(const nn_layer *l)
     }
     for (int i = 0; status == DM_OK && i < l->params; i++) {
         if (l->param[i]->lr_mult != 0) {
-            status = number_of(l->net, mean, l->param[i]->diff, &value);
+            status = number_of(l->net, mean, nn_param_itself(l->param[i])->diff, &value);
             nn_log(l->net, "    [Backward] Layer %s, param blob %d diff: %g", l->name, i, value);
         }
     }
@@ -84,7 +84,7 @@ dm_status nn_debug_params(const nn_net *net)
 /* A layer that uses the parameter of another tells its gradient alone, as Caffe does. */
 static dm_status update_of(const nn_layer *l, int i)
 {
-    const nn_param *p = l->param[i];
+    const nn_param *p = nn_param_itself(l->param[i]);
     char number[2][16];
     double data = 0, diff = 0;
     dm_status status = number_of(l->net, mean, p->diff, &diff);

@@ -111,8 +111,10 @@ static void memory_of(const nn_layer *l, int64_t *blobs, int64_t *params)
     for (int i = 0; i < l->params; i++) {
         const nn_param *p = l->param[i];
         if (p->owner == l) {
-            *params += (bytes_of(l->net, p->data) * (1 + l->net->histories) + bytes_of(l->net, p->diff)) / p->count *
+            const int histories = p->of ? 0 : l->net->histories;
+            *params += (bytes_of(l->net, p->data) * (1 + histories) + bytes_of(l->net, p->diff)) / p->count *
                        nn_param_held(l->net, p, true);
+            *params += bytes_of(l->net, p->elements) + bytes_of(l->net, p->sum);
         }
         if (p->owner == l && p->dealt) {
             *params += bytes_of(l->net, p->rounded) / p->count * nn_param_held(l->net, p, false);
@@ -360,6 +362,9 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
     }
     for (int i = 0; i < net->param_count; i++) {
         net->params[i]->gradients = 0;
+    }
+    for (int i = 0; i < net->turned_count; i++) {
+        net->turned[i]->gradients = 0;
     }
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         status = explain_layer(to, &net->layers[i], r, &flops, &sent, memory, ms);

@@ -96,7 +96,7 @@ dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndi
             const nn_param *p = l->param[number];
             *ndim = p->ndim;
             memcpy(shape, p->shape, (size_t)p->ndim * sizeof *shape);
-            return elements ? nn_param_read(net, p, p->data, elements) : DM_OK;
+            return elements ? nn_param_read(net, p, nn_param_itself(l->param[number])->data, elements) : DM_OK;
         }
     }
     return dm_error_set(DM_ERR_ARG, "dm_net_param_read: the net has no parameter %d of a layer '%s'", number,

@@ -62,6 +62,7 @@ typedef struct nn_flat {
 } nn_flat;
 
 typedef struct nn_param {
+    struct nn_param *of; /* turned.c: the parameter whose elements it has otherwise; NULL: its own */
     char *name; /* shared by layers that give it the same; NULL: of one layer alone */
     nn_layer *owner;
     bool shared; /* other layers have it too */
@@ -83,6 +84,7 @@ typedef struct nn_param {
     int parts[2];  /* of such a parameter: copies of all ranges, and workers that have a copy between them */
     bool dealt;    /* data, diff and histories are dealt out by rows; `rounded` is as without it */
     dm_array data, diff, rounded; /* rounded: data in the net's type, where that is another or `dealt` */
+    dm_array elements, theirs, mine, sum; /* with `of`: turned.c */
     const nn_flat *flat;          /* they are views of its arrays, from element `at` on; NULL: they are not */
     int64_t at;
     int gradients;
@@ -229,6 +231,8 @@ struct dm_net {
     int blob_count;
     nn_param **params; /* in Caffe's order, shared ones once */
     int param_count;
+    nn_param **turned; /* those that have the elements of another: no parameters of their own */
+    int turned_count;
     nn_flat *flats;
     int flat_count;
     nn_fused **fused;
@@ -348,6 +352,7 @@ dm_status nn_params_place(nn_net *net, nn_net *share, bool apart);
 dm_status nn_params_fill(nn_net *net);
 /* Copies the elements that parameters take from another net. */
 dm_status nn_params_follow(const nn_net *net);
+dm_status nn_param_place(const nn_net *net, nn_param *param); /* makes arrays of its own */
 /* An array for a parameter, on all workers: its gradient, its history. */
 dm_status nn_param_array(const nn_net *net, const nn_param *param, dm_array *out);
 /* The shape of its arrays; returns the dims. */
@@ -359,6 +364,17 @@ int64_t nn_param_held(const nn_net *net, const nn_param *param, bool part);
 dm_array nn_param_used(const nn_layer *layer, int param);
 bool nn_type_fits(dm_dtype type); /* of a net */
 dm_status nn_wire_check(const char *call, dm_dtype wire, dm_dtype type); /* of a net of this type */
+/* --- turned.c: layers that share a parameter, but need its elements under another shape or in another order,
+ * have a copy. Arrays of the copies; their elements, before a pass; after the backward pass of a layer, adds
+ * what they have got to the gradients of the parameters. */
+dm_status nn_turned_place(nn_net *net);
+dm_status nn_turned_read(const nn_net *net);
+dm_status nn_turned_add(nn_layer *layer);
+/* The parameter itself. */
+static inline nn_param *nn_param_itself(nn_param *param)
+{
+    return param->of ? param->of : param;
+}
 /* --- flat.c: puts parameters of the net together. */
 dm_status nn_flats_make(nn_net *net);
 bool nn_flat_takes(const nn_param *param);
@@ -422,7 +438,7 @@ dm_status nn_debug_forward(const nn_layer *layer);
 dm_status nn_debug_backward(const nn_layer *layer);
 dm_status nn_debug_params(const nn_net *net); /* after a backward pass: lengths of all parameters */
 dm_status nn_debug_update(const nn_net *net); /* before an update */
-/* --- weights.c */
+/* --- weights.c. Of a copy (turned.c) they take arrays of the parameter itself. */
 dm_status nn_param_read(const nn_net *net, const nn_param *param, dm_array from,
                         float *out); /* in the file's order */
 dm_status nn_param_write(const nn_net *net, const nn_param *param, dm_array to, const float *in);
@@ -489,6 +505,9 @@ dm_status nn_top_shape(nn_layer *layer, int top, int ndim, const int64_t *shape)
 dm_status nn_top_number(nn_layer *layer, int top); /* one number of the whole batch */
 dm_status nn_new_param(nn_layer *layer, int ndim, const int64_t *shape, const nn_message *filler,
                        nn_param **out);
+/* With an array of K x R x S x C; folded: K, C, R, S; NULL: as nn_new_param. */
+dm_status nn_new_folded(nn_layer *layer, int ndim, const int64_t *shape, const int64_t *folded,
+                        const nn_message *filler, nn_param **out);
 /* An axis of the message, where it is given: negative ones count from the end. */
 dm_status nn_axis(const nn_layer *layer, const char *field, int ndim, int *out);
 /* A parameter that no gradient moves: Caffe keeps what a layer has seen among the parameters. */

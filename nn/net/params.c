@@ -39,7 +39,7 @@ static dm_status join(nn_layer *l, nn_param *shared, int ndim, const int64_t *sh
         same = same && shape[d] == shared->shape[d];
         count *= shape[d];
     }
-    if (!same && !(loose && count == shared->count && shared->order == NN_PLAIN)) {
+    if (!same && !(loose && count == shared->count)) {
         char mine[NN_SHAPE_TEXT], theirs[NN_SHAPE_TEXT];
         return nn_fail_at(spec, nn_line(spec, "name"), DM_ERR_SHAPE,
                           "layer '%s' shares '%s' of layer '%s', but needs another shape: %s, and not %s",
@@ -50,7 +50,66 @@ static dm_status join(nn_layer *l, nn_param *shared, int ndim, const int64_t *sh
     return status == DM_OK ? agree(l, spec, "decay_mult", &shared->decay_mult, &shared->has_decay) : status;
 }
 
+/* Do its arrays lie as a layer needs them? */
+static bool lies_so(const nn_param *p, int ndim, const int64_t *shape, const int64_t *folded)
+{
+    return p->ndim == ndim && memcmp(p->shape, shape, (size_t)ndim * sizeof *shape) == 0 &&
+           p->order == (folded ? NN_CHANNELS_LAST : NN_PLAIN) &&
+           (!folded || memcmp(p->folded, folded, sizeof p->folded) == 0);
+}
+
+static dm_status add(nn_layer *l, int ndim, const int64_t *shape, const int64_t *folded, nn_param ***list,
+                     int *count, nn_param **out)
+{
+    nn_param **longer = realloc(*list, (size_t)(*count + 1) * sizeof *longer), *p = calloc(1, sizeof *p);
+    *list = longer ? longer : *list;
+    if (!longer || !p) {
+        free(p);
+        return dm_error_no_memory("a parameter", (size_t)(*count + 1) * sizeof *longer + sizeof *p);
+    }
+    (*list)[(*count)++] = p;
+    p->owner = l;
+    p->number = l->params;
+    p->ndim = ndim;
+    memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
+    p->count = 1;
+    for (int d = 0; d < ndim; d++) {
+        p->count *= shape[d];
+    }
+    if (folded) {
+        p->order = NN_CHANNELS_LAST;
+        memcpy(p->folded, folded, sizeof p->folded);
+    }
+    *out = p;
+    return DM_OK;
+}
+
+/* A parameter that no layer before has. */
+static dm_status add_new(nn_layer *l, int ndim, const int64_t *shape, const int64_t *folded,
+                         const nn_message *filler, const nn_message *spec, nn_param **out)
+{
+    const char *name = nn_string(spec, "ParamSpec", "name");
+    dm_status status = add(l, ndim, shape, folded, &l->net->params, &l->net->param_count, out);
+    if (status != DM_OK) {
+        return status;
+    }
+    nn_param *p = *out;
+    if (*name && !(p->name = strdup(name))) {
+        return dm_error_no_memory("the name of a parameter", strlen(name) + 1);
+    }
+    p->filler = filler;
+    p->lr_mult = p->decay_mult = 1;
+    status = agree(l, spec, "lr_mult", &p->lr_mult, &p->has_lr);
+    return status == DM_OK ? agree(l, spec, "decay_mult", &p->decay_mult, &p->has_decay) : status;
+}
+
 dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_message *filler, nn_param **out)
+{
+    return nn_new_folded(l, ndim, shape, NULL, filler, out);
+}
+
+dm_status nn_new_folded(nn_layer *l, int ndim, const int64_t *shape, const int64_t *folded,
+                        const nn_message *filler, nn_param **out)
 {
     nn_net *net = l->net;
     int number = l->params;
@@ -63,33 +122,20 @@ dm_status nn_new_param(nn_layer *l, int ndim, const int64_t *shape, const nn_mes
         nn_use(spec, "share_mode");
     }
     if (p) {
-        status = join(l, p, ndim, shape, spec);
-        p->shared = true;
+        nn_param *shared = p;
+        status = join(l, shared, ndim, shape, spec);
+        shared->shared = true;
         nn_use_all((nn_message *)(uintptr_t)filler); /* the owner's counts */
+        if (status == DM_OK && !lies_so(shared, ndim, shape, folded)) {
+            status = add(l, ndim, shape, folded, &net->turned, &net->turned_count, &p);
+            if (status == DM_OK) {
+                p->of = shared;
+                p->shared = true;
+                p->lr_mult = shared->lr_mult;
+            }
+        }
     } else {
-        nn_param **list = realloc(net->params, (size_t)(net->param_count + 1) * sizeof *list);
-        if (list) {
-            net->params = list;
-        }
-        p = list ? calloc(1, sizeof *p) : NULL;
-        if (!p || (*name && !(p->name = strdup(name)))) {
-            free(p);
-            return dm_error_no_memory("a parameter", (size_t)(net->param_count + 1) * sizeof *list + sizeof *p +
-                                                         strlen(name) + 1);
-        }
-        list[net->param_count++] = p;
-        p->owner = l;
-        p->number = number;
-        p->ndim = ndim;
-        memcpy(p->shape, shape, (size_t)ndim * sizeof *shape);
-        p->count = 1;
-        for (int d = 0; d < ndim; d++) {
-            p->count *= shape[d];
-        }
-        p->filler = filler;
-        p->lr_mult = p->decay_mult = 1;
-        status = agree(l, spec, "lr_mult", &p->lr_mult, &p->has_lr);
-        status = status == DM_OK ? agree(l, spec, "decay_mult", &p->decay_mult, &p->has_decay) : status;
+        status = add_new(l, ndim, shape, folded, filler, spec, &p);
     }
     if (status == DM_OK) {
         l->param[l->params++] = p;
@@ -233,6 +279,13 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
             continue;
         }
         nn_param *theirs = other->param[p->number];
+        if (theirs->of) { /* whose elements a pass of that net writes */
+            return nn_layer_fail(
+                p->owner, "name", DM_ERR_UNSUPPORTED,
+                "takes parameter %d of the training net's layer, which is a copy of that of layer '%s', "
+                "under another shape or in another order: that layer must be there too",
+                p->number, theirs->of->owner->name);
+        }
         if (p->ndim != theirs->ndim ||
             memcmp(p->shape, theirs->shape, (size_t)p->ndim * sizeof *p->shape) != 0 ||
             p->order != theirs->order) {
@@ -251,7 +304,7 @@ static dm_status borrow(nn_net *net, nn_net *share, bool apart)
     return DM_OK;
 }
 
-static dm_status place_apart(const nn_net *net, nn_param *p)
+dm_status nn_param_place(const nn_net *net, nn_param *p)
 {
     dm_status status = p->borrowed ? DM_OK : nn_param_array(net, p, &p->data);
     if (status == DM_OK && p->rounds && (net->type != DM_F32 || p->dealt)) {
@@ -282,8 +335,9 @@ dm_status nn_params_place(nn_net *net, nn_net *share, bool apart)
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_flats_make(net) : status;
     for (int i = 0; status == DM_OK && i < net->param_count; i++) {
         nn_param *p = net->params[i];
-        status = p->flat ? place_in_flat(net, p) : place_apart(net, p);
+        status = p->flat ? place_in_flat(net, p) : nn_param_place(net, p);
     }
+    status = status == DM_OK ? nn_turned_place(net) : status;
     return status == DM_OK ? nn_fused_place(net) : status;
 }
 

@@ -16,6 +16,7 @@ static dm_status at_layer(const nn_layer *l, dm_status status)
 dm_status nn_forward_part(nn_net *net, bool sources)
 {
     dm_status status = sources ? DM_OK : nn_params_round(net);
+    status = status == DM_OK && !sources ? nn_turned_read(net) : status;
     status = status == DM_OK ? nn_time_begin(net, sources) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         nn_layer *l = &net->layers[i];
@@ -72,6 +73,9 @@ dm_status nn_backward(nn_net *net, bool accumulate)
     for (int i = 0; i < net->param_count; i++) {
         net->params[i]->gradients = accumulate;
     }
+    for (int i = 0; i < net->turned_count; i++) {
+        net->turned[i]->gradients = 0;
+    }
     for (int k = net->layer_count - 1; status == DM_OK && k >= 0; k--) {
         nn_layer *l = &net->layers[k];
         if (!l->need_backward) {
@@ -82,6 +86,7 @@ dm_status nn_backward(nn_net *net, bool accumulate)
         }
         if (status == DM_OK) {
             status = at_layer(l, l->type->backward(l));
+            status = status == DM_OK ? nn_turned_add(l) : status;
         }
         status = status == DM_OK && net->debug ? nn_debug_backward(l) : status;
         status = status == DM_OK ? nn_time_end(l, true) : status;

@@ -23,6 +23,7 @@ static void turn(const nn_param *p, bool to_file, const float *in, float *out)
 
 dm_status nn_param_read(const nn_net *net, const nn_param *p, dm_array from, float *out)
 {
+    p = p->of ? p->of : p;
     float *lying = p->order == NN_PLAIN ? out : malloc((size_t)p->count * sizeof *lying);
     if (!lying) {
         return dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *lying);
@@ -39,6 +40,7 @@ dm_status nn_param_read(const nn_net *net, const nn_param *p, dm_array from, flo
 
 dm_status nn_param_write(const nn_net *net, const nn_param *p, dm_array to, const float *in)
 {
+    p = p->of ? p->of : p;
     if (p->order == NN_PLAIN) {
         return dm_write(net->session, to, in);
     }
@@ -174,11 +176,11 @@ dm_status nn_net_save(nn_net *net, const char *path)
             nn_entry_clear(old);
         }
         for (int k = 0; status == DM_OK && k < l->params; k++) {
+            const nn_param *p = nn_param_itself(l->param[k]);
             status = nn_set_message(layer, "blobs", &blob);
-            status = status == DM_OK ? nn_param_to_message(net, l->param[k], l->param[k]->data, "data", blob)
-                                     : status;
+            status = status == DM_OK ? nn_param_to_message(net, l->param[k], p->data, "data", blob) : status;
             if (status == DM_OK && net->save_diffs) {
-                status = nn_param_to_message(net, l->param[k], l->param[k]->diff, "diff", blob);
+                status = nn_param_to_message(net, l->param[k], p->diff, "diff", blob);
             }
         }
     }
@@ -212,8 +214,9 @@ static dm_status load_layer(nn_net *net, const nn_message *layer)
     }
     dm_status status = DM_OK;
     for (int k = 0; status == DM_OK && k < l->params; k++) {
-        nn_param_written(l->param[k], false);
-        status = nn_param_from_message(net, l->param[k], l->param[k]->data, nn_sub_at(layer, "blobs", k));
+        nn_param *p = nn_param_itself(l->param[k]);
+        nn_param_written(p, false);
+        status = nn_param_from_message(net, l->param[k], p->data, nn_sub_at(layer, "blobs", k));
     }
     return status;
 }

@@ -55,14 +55,15 @@ dm_status nn_net_save_hdf5(nn_net *net, const char *path)
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         for (int k = 0; status == DM_OK && k < l->params && l->pair == 0; k++) {
+            const nn_param *p = nn_param_itself(l->param[k]);
             char name[512];
             snprintf(name, sizeof name, "diff/%.400s/%d", l->name, k);
             if (net->save_diffs) { /* of all who share one, as Caffe does */
-                status = nn_param_to_hdf5(net, l->param[k], l->param[k]->diff, f, name);
+                status = nn_param_to_hdf5(net, l->param[k], p->diff, f, name);
             }
             snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
-            if (status == DM_OK && l->param[k]->owner == l && l->param[k]->number == k) { /* others share it */
-                status = nn_param_to_hdf5(net, l->param[k], l->param[k]->data, f, name);
+            if (status == DM_OK && p->owner == l && p->number == k) { /* others share it */
+                status = nn_param_to_hdf5(net, p, p->data, f, name);
             }
         }
     }
@@ -102,8 +103,9 @@ dm_status nn_net_load_hdf5(nn_net *net, const char *path)
             char name[512];
             snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
             if (nn_hdf5_has(f, name)) {
-                nn_param_written(l->param[k], false);
-                status = nn_param_from_hdf5(net, l->param[k], l->param[k]->data, f, name);
+                nn_param *p = nn_param_itself(l->param[k]);
+                nn_param_written(p, false);
+                status = nn_param_from_hdf5(net, l->param[k], p->data, f, name);
             }
         }
     }

@@ -48,11 +48,6 @@ static const struct {
      "cannot read its matrix"},
     {IMAGES LAYER("InnerProduct", "'x'", "inner_product_param { num_output: 2 axis: 0 }"),
      "has axis 0, which would join all samples"},
-    {XY("4, 3, 8, 8",
-        "4, 12, 4, 4") "layer { name: 'k' type: 'InnerProduct' bottom: 'x' top: 'k' param { name: "
-                       "'w' } inner_product_param { num_output: 2 } }\n" LAYER(
-                           "InnerProduct", "'y'", "param { name: 'w' } inner_product_param { num_output: 2 }"),
-     "reads images of another shape"},
     {X("4") LAYER("Embed", "'x'", "embed_param { num_output: 2 }"), "both must be at least 1"},
     {X("1, 1, 1, 1, 1, 1, 1, 2") LAYER("Embed", "'x'", "embed_param { input_dim: 3 num_output: 2 }"),
      "would have more than 8"},

@@ -200,13 +200,6 @@ static void test_inner(void **state)
         }
         CHECK(dm_net_close(net));
     }
-    refused(
-        X_OF("4, 3, 2, 2") SIMPLE("i", "InnerProduct", "x", "i",
-                                  "param { name: 'w' } inner_product_param { num_output: 2 bias_term: false }")
-            SIMPLE(
-                "j", "InnerProduct", "i", "y",
-                "param { name: 'w' } inner_product_param { num_output: 12 bias_term: false transpose: true }"),
-        DM_PHASE_TEST, "reads images by axis 1");
     refused(X_OF("4, 3") SIMPLE("i", "InnerProduct", "x", "y", "inner_product_param { num_output: 2 axis: 0 }"),
             DM_PHASE_TEST, "axis 0, which would join all samples");
 }

@@ -791,23 +791,6 @@ static void test_refusals(void **state)
     }
 }
 
-/* Two layers share a parameter, but one of them has it in the order of images. */
-static void test_shared_order(void **state)
-{
-    static const char text[] = "layer { name: 'in' type: 'Input' top: ['x', 'z'] input_param { shape { dim: "
-                               "[7, 3, 4, 2] } shape { dim: [7, 3, "
-                               "4] } } }\n"
-                               "layer { name: 'a' type: 'Scale' bottom: 'x' top: 'a' param { name: 'p' } "
-                               "scale_param { num_axes: 2 } }\n"
-                               "layer { name: 'b' type: 'Scale' bottom: 'z' top: 'b' param { name: 'p' } "
-                               "scale_param { num_axes: 2 } }\n";
-    dm_net *net = NULL;
-    (void)state;
-    assert_int_equal(dm_net_open_text(session, text, NULL, NULL, &net), DM_ERR_UNSUPPORTED);
-    assert_non_null(
-        strstr(dm_error_message(), "shares a parameter of layer 'a', whose elements lie in another order"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -824,7 +807,6 @@ int main(void)
         cmocka_unit_test_setup(test_reshape, begin_again),
         cmocka_unit_test_setup(test_short_types, begin_again),
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_shared_order),
         cmocka_unit_test(test_all_compared),
     };
     int failed = run_on_workers(tests);
