@@ -302,13 +302,14 @@ DM_API DM_CHECKED dm_status dm_net_time(dm_net *net, int passes, char **text);
 DM_API DM_CHECKED dm_status dm_prototxt_print(const char *path, const char *type, char **text);
 
 /* A net or its weights from one file to another, with nets of before 2015 and of before 2014 in today's form.
- * The form of a file follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone, and to write
- * only), else binary, as .caffemodel. A solver's settings go from text to text, with `solver_type: ADAM` as
- * `type: "Adam"`, and so on; a text is that of a solver if its first field that only one of NetParameter and
- * SolverParameter has is the solver's. No session is needed. Errors: DM_ERR_IO, DM_ERR_FORMAT,
- * DM_ERR_UNSUPPORTED. */
+ * The form of a file follows from its name: text (.prototxt, .txt), HDF5 (.h5; weights alone), else binary, as
+ * .caffemodel. Of an HDF5 file layers have names and weights, and no more. A solver's settings go from text to
+ * text, with `solver_type: ADAM` as `type: "Adam"`, and so on; a text is that of a solver if its first field
+ * that only one of NetParameter and SolverParameter has is the solver's. No session is needed. Errors:
+ * DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_UNSUPPORTED (also of an HDF5 file in which a layer lacks a parameter that it
+ * shares, and has one behind it). */
 DM_API DM_CHECKED dm_status dm_net_convert(const char *from, const char *to);
-/* The layers and blobs of such a file as a graph for Graphviz (dot). Errors: as dm_net_convert. */
+/* The layers and blobs of a net's file as a graph for Graphviz (dot). Errors: as dm_net_convert. */
 DM_API DM_CHECKED dm_status dm_net_draw(const char *path, char **text);
 
 /* ---- solvers --------------------------------------------------------------------------------------------- */

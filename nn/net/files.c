@@ -2,7 +2,6 @@
  * needed. */
 #include "net/net.h"
 
-#include "data/hdf5.h"
 #include "proto/scan.h"
 #include "proto/text.h"
 #include "proto/wire.h"
@@ -70,8 +69,7 @@ static bool holds_solver(const nn_document *d)
 static dm_status read_old(const char *path, nn_document **out)
 {
     if (nn_is_hdf5(path)) {
-        return dm_error_set(DM_ERR_UNSUPPORTED,
-                            "%s: HDF5 files hold no nets, only weights: they cannot be converted", path);
+        return dm_error_set(DM_ERR_UNSUPPORTED, "%s: HDF5 files hold no nets, only weights", path);
     }
     dm_status status = is_text(path) ? read_text(path, out) : nn_wire_read(path, N, out);
     if (status != DM_OK) {
@@ -90,42 +88,6 @@ static dm_status read_old(const char *path, nn_document **out)
     return status;
 }
 
-/* --- weights to HDF5, as dm_net_save writes them */
-static dm_status put_blob(const nn_message *blob, const char *layer, int64_t i, nn_hdf5 *file)
-{
-    static const char *const old[] = {"num", "channels", "height", "width"};
-    const nn_message *given = nn_sub(blob, "shape");
-    const nn_entry *data = nn_entry_of(blob, "data");
-    int64_t shape[DM_MAX_DIMS], count = 1, ndim = given ? nn_count(given, "dim") : 4;
-    for (int64_t d = 0; d < ndim && d < DM_MAX_DIMS; d++) {
-        shape[d] = given ? nn_int_at(given, "dim", d) : nn_int(blob, "BlobProto", old[d]);
-        bool good = shape[d] > 0 && shape[d] <= (INT64_C(1) << 40) / count;
-        count = good ? count * shape[d] : -1;
-        ndim = good ? ndim : 0;
-    }
-    if (ndim < 1 || ndim > DM_MAX_DIMS || !data || data->count != count) {
-        return nn_fail_at(blob, 0, DM_ERR_FORMAT,
-                          "parameter %lld of layer '%s' does not have the elements of its shape", (long long)i,
-                          layer);
-    }
-    char name[512];
-    snprintf(name, sizeof name, "data/%.400s/%lld", layer, (long long)i);
-    return nn_hdf5_write(file, name, (int)ndim, shape, data->at.real32);
-}
-
-static dm_status write_hdf5(const nn_message *net, const char *path)
-{
-    nn_hdf5 *f = NULL;
-    dm_status status = nn_hdf5_create(path, &f);
-    for (int64_t i = 0; status == DM_OK && i < nn_count(net, "layer"); i++) {
-        const nn_message *layer = nn_sub_at(net, "layer", i);
-        for (int64_t k = 0; status == DM_OK && k < nn_count(layer, "blobs"); k++) {
-            status = put_blob(nn_sub_at(layer, "blobs", k), nn_string(layer, "LayerParameter", "name"), k, f);
-        }
-    }
-    return nn_hdf5_close(f, status);
-}
-
 static dm_status write_text(const nn_message *net, const char *path)
 {
     char *text = NULL;
@@ -141,14 +103,14 @@ dm_status dm_net_convert(const char *from, const char *to)
     if (!from || !to) {
         return dm_error_set(DM_ERR_ARG, "dm_net_convert: an argument is NULL");
     }
-    dm_status status = read_old(from, &d);
+    dm_status status = nn_is_hdf5(from) ? nn_weights_from_hdf5(from, &d) : read_old(from, &d);
     if (status == DM_OK && holds_solver(d) && !is_text(to)) {
         status =
             dm_error_set(DM_ERR_UNSUPPORTED,
                          "%s: a solver's settings are written as text (.prototxt, .txt), not to %s", from, to);
     }
     if (status == DM_OK) {
-        status = nn_is_hdf5(to) ? write_hdf5(d->root, to)
+        status = nn_is_hdf5(to) ? nn_weights_to_hdf5(d->root, to)
                  : is_text(to)  ? write_text(d->root, to)
                                 : nn_wire_write(d->root, to);
     }

@@ -461,6 +461,10 @@ dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *param, dm_array 
                              const char *name);
 dm_status nn_net_save_hdf5(nn_net *net, const char *path);
 dm_status nn_net_load_hdf5(nn_net *net, const char *path);
+/* --- files_hdf5.c: the weights of a NetParameter, and of an HDF5 file as one: layers that have weights, by
+ * name. */
+dm_status nn_weights_to_hdf5(const nn_message *net, const char *path);
+dm_status nn_weights_from_hdf5(const char *path, nn_document **out);
 /* --- explain.c: multiplications and additions of a layer's forward pass that products need */
 double nn_layer_flops(const nn_layer *layer);
 /* The plans of a run of a program, as dm_explain_end gives them. The text is the caller's. */

@@ -80,7 +80,23 @@ else:
     for weights in ("stroke_iter_0.caffemodel", "stroke.h5"):
         said = [line for line in run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", weights).splitlines() if line.startswith("Ignoring")]
         assert said == ["Ignoring source layer in/c"], (weights, said)
-    run("net", "convert", "w.h5", "w2.caffemodel", fails="w.h5: HDF5 files hold no nets")
+    # from HDF5: the weights that went there, by the names of layers
+    for name, layers in (("w", ["c", "ip"]), ("stroke", ["in/c", "ip"])):
+        run("net", "convert", f"{name}.h5", f"{name}_back.caffemodel")
+        run("net", "convert", f"{name}_back.caffemodel", f"{name}_back.txt")
+        run("net", "convert", f"{name}_iter_0.caffemodel", f"{name}_whole.txt")
+        found, whole = (pathlib.Path(f"{name}_{of}.txt").read_text() for of in ("back", "whole"))
+        assert re.findall(r'^  name: "(.*)"$', found, re.M) == layers, found
+        for field in ("dim", "data"):
+            assert re.findall(rf"^ +{field}: (\S+)$", found, re.M) == re.findall(rf"^ +{field}: (\S+)$", whole[whole.index("blobs {"):], re.M), field
+        run("net", "convert", f"{name}_back.txt", f"{name}_again.h5")
+        run("net", "convert", f"{name}_again.h5", f"{name}_again.caffemodel")
+        assert bytes_of(f"{name}_again.caffemodel") == bytes_of(f"{name}_back.caffemodel"), name
+    run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", "w_back.caffemodel")
+    assert bytes_of("w_iter_0.caffemodel") == bytes_of("w.caffemodel"), "weights through HDF5: other bytes"
+    run("net", "draw", "w.h5", fails="w.h5: HDF5 files hold no nets")
+    pathlib.Path("bad.h5").write_bytes(bytes_of("w.h5")[:700])
+    run("net", "convert", "bad.h5", "x.caffemodel", fails="bad.h5")
 
 # the graph: a node for each layer and blob, an edge for each bottom and top
 picture = run("net", "draw", "old.prototxt")
@@ -117,6 +133,18 @@ before, after, diffs = numbers("w.txt", "data"), numbers("moved.txt", "data"), n
 assert len(before) == len(after) == len(diffs) > 100 and any(diffs)
 assert all(abs(b - 0.5 * d - a) < 1e-6 for b, a, d in zip(before, after, diffs))
 assert not numbers("w.txt", "diff")
+if r.returncode == 0:
+    for step in (("w_iter_1.caffemodel", "moved.h5"), ("moved.h5", "moved_back.txt")):
+        run("net", "convert", *step)
+    assert numbers("moved_back.txt", "diff") == diffs and numbers("moved_back.txt", "data") == after
+    # a layer that shares weights and has a bias of its own: HDF5 files have the bias alone
+    tied = pathlib.Path("train.prototxt").read_text().replace('name: "ip"', 'name: "ip" param { name: "w" }') + (
+        "layer { name: 'tied' type: 'InnerProduct' bottom: 'c' top: 'z' param { name: 'w' } inner_product_param { num_output: 3 } }\n")
+    pathlib.Path("tied.prototxt").write_text(tied)
+    pathlib.Path("tied_solver.prototxt").write_text("net: 'tied.prototxt' base_lr: 0.1 lr_policy: 'fixed' max_iter: 0 snapshot_prefix: 'tied' snapshot_format: HDF5\n")
+    run("train", "--solver", "tied_solver.prototxt", "-w", "1")
+    run("net", "convert", "tied_iter_0.caffemodel.h5", "x.caffemodel", fails="layer 'tied' has parameter 1 and not 0, which it shares")
+    run("net", "convert", "tied_iter_0.solverstate.h5", "x.caffemodel", fails="has no group 'data': it holds no weights")
 
 # settings of solvers: the old field becomes the new one, which trains the same
 for old, new in (("SGD", "SGD"), ("NESTEROV", "Nesterov"), ("ADAGRAD", "AdaGrad"), ("RMSPROP", "RMSProp"), ("ADADELTA", "AdaDelta"), ("ADAM", "Adam")):
