@@ -360,6 +360,19 @@ DM_API DM_CHECKED dm_status dm_array_load_as(dm_session *session, const char *pa
  * replica writes its shard. */
 DM_API DM_CHECKED dm_status dm_array_save(dm_session *session, dm_array a, const char *path);
 
+/* A file that the program writes itself, whole or not at all, as dm_array_save does. dm_file_begin makes an
+ * empty file beside the one of this name; the program writes it under the name that dm_file_path gives, which
+ * is good until the file is finished or dropped, and closes it. dm_file_finish brings it to the disk and gives
+ * it its name; dm_file_drop removes it, and accepts NULL. Both end *file, also where they fail. What ends the
+ * process before (the second Ctrl-C with the option interrupt, the death of a worker) removes it; else the next
+ * one that begins in that folder on this host does, or the next dm_array_save. No session is needed; from any
+ * thread. Block. Errors: DM_ERR_IO, DM_ERR_NOMEM, DM_ERR_ARG (path, file). Cost: the folder is read once. */
+typedef struct dm_file dm_file;
+DM_API DM_CHECKED dm_status dm_file_begin(const char *path, dm_file **file);
+DM_API const char *dm_file_path(const dm_file *file);
+DM_API DM_CHECKED dm_status dm_file_finish(dm_file *file);
+DM_API void dm_file_drop(dm_file *file);
+
 /* ---- filling --------------------------------------------------------------------------------------------- */
 /* Values depend only on the arguments and on an element's index in x: not on the layout, nor on the number of workers,
  * bit for bit. x: any shape, layout and dtype, unless said. For integer dtypes and bool, whose range is 0 to 1, the

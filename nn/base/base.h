@@ -13,6 +13,9 @@
 /* A whole file, with a 0 behind its bytes; free() it. Refuses more than `limit` bytes. DM_ERR_IO, DM_ERR_NOMEM,
  * DM_ERR_LIMIT. */
 dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *length);
+/* dm_file_begin and dm_file_finish, with errors that name the file. */
+dm_status nn_file_begin(const char *path, dm_file **out);
+dm_status nn_file_finish(const char *path, dm_file *file);
 /* The file has its name only when it is whole; an old one stays until then. */
 dm_status nn_file_write(const char *path, const void *bytes, size_t length);
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *length)
 {
@@ -45,30 +44,40 @@ out:
     return status;
 }
 
+static dm_status unwritten(const char *path, dm_status status)
+{
+    return dm_error_set(status, "%s: cannot be written: %s", path, dm_error_message());
+}
+
+dm_status nn_file_begin(const char *path, dm_file **out)
+{
+    dm_status status = dm_file_begin(path, out);
+    return status == DM_OK ? DM_OK : unwritten(path, status);
+}
+
+dm_status nn_file_finish(const char *path, dm_file *file)
+{
+    dm_status status = dm_file_finish(file);
+    return status == DM_OK ? DM_OK : unwritten(path, status);
+}
+
 dm_status nn_file_write(const char *path, const void *bytes, size_t length)
 {
-    dm_status status = DM_OK;
-    size_t n = strlen(path) + 32;
-    char *partial = malloc(n);
-    if (!partial) {
-        return dm_error_no_memory("a path", n);
+    dm_file *file = NULL;
+    dm_status status = nn_file_begin(path, &file);
+    if (status != DM_OK) {
+        return status;
     }
-    snprintf(partial, n, "%s.partial-%ld", path, (long)getpid());
-    FILE *f = fopen(partial, "wbe");
-    bool well = f && fwrite(bytes, 1, length, f) == length && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    FILE *f = fopen(dm_file_path(file), "wbe");
+    bool well = f && fwrite(bytes, 1, length, f) == length && fflush(f) == 0;
     int why = errno;
     if (f && fclose(f) != 0 && well) {
         well = false;
         why = errno;
     }
-    if (well && rename(partial, path) != 0) {
-        well = false;
-        why = errno;
+    if (well) {
+        return nn_file_finish(path, file);
     }
-    if (!well) {
-        status = dm_error_set(DM_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
-        unlink(partial);
-    }
-    free(partial);
-    return status;
+    dm_file_drop(file);
+    return dm_error_set(DM_ERR_IO, "%s: cannot be written: %s", path, strerror(why));
 }

@@ -14,7 +14,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the library, and 
 static bool begun, any_broken;
 
 struct nn_hdf5 {
-    char *path, *partial; /* partial: where a new file is written; NULL of one that is read */
+    char *path;
+    dm_file *made; /* a new file; NULL of one that is read */
     hid_t file;
     bool broken; /* something could not be written */
 };
@@ -47,29 +48,23 @@ static void leave(void)
 
 static dm_status h5_failed(nn_hdf5 *f, const char *name, const char *what)
 {
-    f->broken = f->partial != NULL;
-    return dm_error_set(f->partial ? DM_ERR_IO : DM_ERR_FORMAT, "%s: '%s' %s", f->path, name, what);
+    f->broken = f->made != NULL;
+    return dm_error_set(f->made ? DM_ERR_IO : DM_ERR_FORMAT, "%s: '%s' %s", f->path, name, what);
 }
 
 static void free_file(nn_hdf5 *f)
 {
+    dm_file_drop(f->made);
     free(f->path);
-    free(f->partial);
     free(f);
 }
 
-static dm_status new_file(const char *path, bool create, nn_hdf5 **out)
+static dm_status new_file(const char *path, nn_hdf5 **out)
 {
     nn_hdf5 *f = calloc(1, sizeof *f);
-    size_t room = strlen(path) + 32;
-    if (!f || !(f->path = strdup(path)) || (create && !(f->partial = malloc(room)))) {
-        if (f) {
-            free_file(f);
-        }
-        return dm_error_no_memory("an HDF5 file", sizeof *f + strlen(path) + 1 + (create ? room : 0));
-    }
-    if (create) {
-        snprintf(f->partial, room, "%s.partial-%ld", path, (long)getpid());
+    if (!f || !(f->path = strdup(path))) {
+        free(f);
+        return dm_error_no_memory("an HDF5 file", sizeof *f + strlen(path) + 1);
     }
     *out = f;
     return DM_OK;
@@ -78,7 +73,7 @@ static dm_status new_file(const char *path, bool create, nn_hdf5 **out)
 dm_status nn_hdf5_open(const char *path, nn_hdf5 **out)
 {
     nn_hdf5 *f = NULL;
-    dm_status status = new_file(path, false, &f);
+    dm_status status = new_file(path, &f);
     if (status != DM_OK) {
         return status;
     }
@@ -101,15 +96,18 @@ dm_status nn_hdf5_open(const char *path, nn_hdf5 **out)
 dm_status nn_hdf5_create(const char *path, nn_hdf5 **out)
 {
     nn_hdf5 *f = NULL;
-    dm_status status = new_file(path, true, &f);
+    dm_status status = new_file(path, &f);
     if (status != DM_OK) {
         return status;
     }
-    enter();
-    f->file = H5Fcreate(f->partial, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-    leave();
-    if (f->file < 0) {
-        status = dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
+    status = nn_file_begin(path, &f->made);
+    if (status == DM_OK) {
+        enter();
+        f->file = H5Fcreate(dm_file_path(f->made), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+        leave();
+        status = f->file < 0 ? dm_error_set(DM_ERR_IO, "%s: cannot be written", path) : DM_OK;
+    }
+    if (status != DM_OK) {
         free_file(f);
         return status;
     }
@@ -123,17 +121,17 @@ dm_status nn_hdf5_close(nn_hdf5 *f, dm_status status)
         return status;
     }
     enter();
-    bool well = !f->broken && (!f->partial || H5Fflush(f->file, H5F_SCOPE_GLOBAL) >= 0);
-    if (well || !f->partial) {
+    bool well = !f->broken && (!f->made || H5Fflush(f->file, H5F_SCOPE_GLOBAL) >= 0);
+    if (well || !f->made) {
         well = H5Fclose(f->file) >= 0 && well;
     }
-    any_broken = any_broken || (f->partial && !well); /* then the library keeps it */
+    any_broken = any_broken || (f->made && !well); /* then the library keeps it */
     leave();
-    if (f->partial && status == DM_OK && (!well || rename(f->partial, f->path) != 0)) {
+    if (f->made && status == DM_OK && !well) {
         status = dm_error_set(DM_ERR_IO, "%s: cannot be written", f->path);
-    }
-    if (f->partial && status != DM_OK) {
-        unlink(f->partial);
+    } else if (f->made && status == DM_OK) {
+        status = nn_file_finish(f->path, f->made);
+        f->made = NULL;
     }
     free_file(f);
     return status;

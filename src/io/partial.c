@@ -1,5 +1,6 @@
 #include "io/partial.h"
 #include "base/process.h"
+#include "io/folder.h"
 #include "io/unfinished.h"
 
 #include <dirent.h>
@@ -19,6 +20,12 @@
 #define TAG_FORMAT MARK "%d-%" PRIx64 "-%" PRIx64 "-%llu"
 #define TAG_SCAN MARK "%d-%" SCNx64 "-%" SCNx64 "-%llu%n"
 enum { TAG_BYTES = 80 };
+
+/* Of a call that has failed. */
+static dm_status failure(void)
+{
+    return errno == ENOMEM ? DM_ERR_NOMEM : DM_ERR_IO;
+}
 
 static void remove_file(const char *path)
 {
@@ -120,13 +127,54 @@ bool dmi_partial_lay_out(int fd, const void *header, int64_t header_bytes, int64
     return ok;
 }
 
+/* What a symbolic link leads to; else the path. Only the last name is resolved: folders may have other real
+ * names on the workers' hosts. NULL: no memory, or a broken link (errno). */
+static char *behind_links(const char *path)
+{
+    enum { MOST_LINKS = 40 };
+    char to[PATH_MAX];
+    errno = ENOMEM;
+    char *at = strdup(path);
+    for (int i = 0; at; i++) {
+        ssize_t n = readlink(at, to, sizeof to - 1);
+        if (n < 0) {
+            return at; /* not a link */
+        }
+        to[n] = 0;
+        const char *slash = strrchr(at, '/');
+        size_t folder = slash && to[0] != '/' ? (size_t)(slash - at) + 1 : 0;
+        char *next = i < MOST_LINKS ? malloc(folder + (size_t)n + 1) : NULL;
+        if (next) {
+            memcpy(next, at, folder);
+            memcpy(next + folder, to, (size_t)n + 1);
+        }
+        free(at);
+        at = next;
+        errno = i < MOST_LINKS ? ENOMEM : ELOOP;
+    }
+    return NULL;
+}
+
+dm_status dmi_partial_target(const char *path, char **out)
+{
+    struct stat there; /* a file must not replace a device, a pipe or a directory */
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        return dmi_fail(DM_ERR_IO, "%s is there and is not a regular file", path);
+    }
+    char *target = behind_links(path);
+    dm_status status =
+        target ? dmi_folder_absolute(target, out) : dmi_fail(failure(), "%s: %s", path, strerror(errno));
+    free(target);
+    return status;
+}
+
 dm_status dmi_partial_begin(const char *target, const void *header, int64_t header_bytes, int64_t bytes,
                             dmi_partial *out)
 {
     struct stat there;
     *out = (dmi_partial){.fd = -1, .path = partial_name(target)};
     if (!out->path) {
-        return dmi_fail(DM_ERR_NOMEM, "array_save: no memory for a path");
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a path");
     }
     remove_left(target);
     if (stat(target, &there) == 0) {
@@ -137,7 +185,7 @@ dm_status dmi_partial_begin(const char *target, const void *header, int64_t head
     out->fd = dmi_unfinished_make(out->path, out->kept ? 0600 : 0666, dmi_unfinished_file, remove_file);
     return out->fd >= 0 && dmi_partial_lay_out(out->fd, header, header_bytes, bytes)
                ? DM_OK
-               : dmi_fail(DM_ERR_IO, "array_save: %s: %s", out->path, strerror(errno));
+               : dmi_fail(failure(), "%s: %s", out->path, strerror(errno));
 }
 
 /* Some file systems have nothing to bring to a disk. */
@@ -153,6 +201,7 @@ bool dmi_partial_sync(int fd)
 /* A folder that may be written to and not read cannot be brought to the disk by itself. */
 static bool sync_folder(const char *target)
 {
+    errno = ENOMEM;
     char *folder = folder_of(target);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(folder);
@@ -183,15 +232,14 @@ dm_status dmi_partial_finish(dmi_partial *p, const char *target)
         error = errno;
     }
     if (!ok) {
-        return dmi_fail(DM_ERR_IO, "array_save: %s: %s", target, strerror(error));
+        return dmi_fail(DM_ERR_IO, "%s: %s", target, strerror(error));
     }
     dmi_unfinished_forget(p->path);
     free(p->path);
     p->path = NULL;
     return sync_folder(target)
                ? DM_OK
-               : dmi_fail(DM_ERR_IO,
-                          "array_save: %s is written, but its folder cannot be brought to the disk: %s", target,
+               : dmi_fail(failure(), "%s is written, but its folder cannot be brought to the disk: %s", target,
                           strerror(errno));
 }
 

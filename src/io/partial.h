@@ -15,6 +15,8 @@ typedef struct dmi_partial {
     gid_t group;
 } dmi_partial;
 
+/* The file that is to have this name, or that a link of this name leads to, from the root. To be freed. */
+DM_CHECKED dm_status dmi_partial_target(const char *path, char **out);
 /* Makes the file of so many bytes with its first ones. Removes what savers of this host left in that folder
  * that are dead by now. */
 DM_CHECKED dm_status dmi_partial_begin(const char *target, const void *header, int64_t header_bytes,

@@ -44,6 +44,7 @@ int dmi_unfinished_make(const char *path, mode_t mode, int (*make)(const char *p
     size_t bytes = strlen(path) + 1;
     entry *e = remove ? malloc(sizeof *e + bytes) : NULL;
     if (remove && !e) {
+        errno = ENOMEM;
         return -1;
     }
     pthread_mutex_lock(&unfinished.lock);

@@ -1,42 +1,11 @@
 /* array -> .npy: every worker of replica 0 writes its own shard. */
-#include "io/folder.h"
 #include "io/npy.h"
 #include "io/partial.h"
 #include "ops/common.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* The target of a symbolic link; else the path. Only the last name is resolved: folders may have other real
- * names on the workers' hosts. NULL: no memory, or a broken link (errno). */
-static char *behind_links(const char *path)
-{
-    enum { MOST_LINKS = 40 };
-    char *at = strdup(path), to[PATH_MAX];
-    for (int i = 0; at; i++) {
-        ssize_t n = readlink(at, to, sizeof to - 1);
-        if (n < 0) {
-            return at; /* not a link */
-        }
-        to[n] = 0;
-        const char *slash = strrchr(at, '/');
-        size_t folder = slash && to[0] != '/' ? (size_t)(slash - at) + 1 : 0;
-        char *next = i < MOST_LINKS ? malloc(folder + (size_t)n + 1) : NULL;
-        if (next) {
-            memcpy(next, at, folder);
-            memcpy(next + folder, to, (size_t)n + 1);
-        }
-        free(at);
-        at = next;
-        errno = i < MOST_LINKS ? ENOMEM : ELOOP;
-    }
-    return NULL;
-}
 
 /* A save whose time is over: its file gets its name when the command is done. */
 typedef struct saving {
@@ -49,6 +18,8 @@ static dm_status end_saving(dmi_rest *rest, dm_status status)
 {
     saving *own = (saving *)(void *)rest;
     status = status == DM_OK ? dmi_partial_finish(&own->partial, own->target) : DM_OK;
+    status =
+        status == DM_OK ? DM_OK : dmi_fail(status, "array_save: %s", dmi_error_text()); /* in another call */
     dmi_partial_end(&own->partial);
     free(own);
     return status;
@@ -114,15 +85,9 @@ dm_status dm_array_save(dm_session *session, dm_array a, const char *path)
     if (status != DM_OK || (status = dmi_handle_find(s, a, "a", &h)) != DM_OK) {
         return status;
     }
-    struct stat there; /* a file must not replace a device, a pipe or a directory */
-    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
-        return dmi_fail(DM_ERR_IO, "array_save: %s is there and is not a regular file", path);
-    }
-    char *target = behind_links(path), *absolute = NULL;
-    status = target ? dmi_folder_absolute(target, &absolute)
-                    : dmi_fail(DM_ERR_IO, "array_save: %s: %s", path, strerror(errno));
-    status = status == DM_OK ? save_to(session, s, a, &h->desc, absolute) : status;
-    free(absolute);
+    char *target = NULL;
+    status = dmi_partial_target(path, &target);
+    status = status == DM_OK ? save_to(session, s, a, &h->desc, target) : status;
     free(target);
     return status;
 }

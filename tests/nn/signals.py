@@ -6,11 +6,13 @@ lean or not, with tests beside training or not; SIGHUP makes a snapshot and the 
 
 Works in the current folder.
 """
+import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import time
 
 TOOL = sys.argv[1]
 pathlib.Path("net.prototxt").write_text("""
@@ -72,4 +74,39 @@ lines_until(run, "solverstate")
 lines_until(run, "Iteration ")
 run.send_signal(signal.SIGHUP)
 assert "stopped early" in run.stdout.read() and run.wait() == 0
+
+# files that a net writes: what a process that is interrupted twice has not finished is gone, and so is what a dead one has left when the next begins
+pathlib.Path("rows.prototxt").write_text("""
+layer { name: 'd' type: 'DummyData' top: 'x' top: 'y' dummy_data_param { shape { dim: [6, 4] } shape { dim: 6 } } }
+layer { name: 'o' type: 'HDF5Output' bottom: 'x' bottom: 'y' hdf5_output_param { file_name: 'rows.h5' } }
+""")
+
+
+def rows(iterations):
+    return subprocess.Popen([TOOL, "test", "--model", "rows.prototxt", "-w", "1", "--iterations", str(iterations)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, "DMATH_INTERRUPT": "1"})
+
+
+def partials():
+    return list(pathlib.Path(".").glob("*.partial-*"))
+
+
+pathlib.Path("rows.h5").unlink(missing_ok=True)
+first = rows(1)
+said = first.communicate()[1]
+if first.returncode == 0:
+    assert pathlib.Path("rows.h5").exists() and not partials()
+    for number in (signal.SIGINT, signal.SIGKILL):
+        run = rows(100000000)
+        while not partials() and run.poll() is None:
+            time.sleep(0.02)
+        assert partials(), (run.poll(), run.stderr.read())
+        while run.poll() is None:  # two that come at once are one
+            run.send_signal(number)
+            time.sleep(0.1)
+        run.communicate()
+        assert run.returncode != 0 and len(partials()) == (number == signal.SIGKILL), (number, run.returncode, partials())
+    assert rows(1).wait() == 0 and not partials()
+else:
+    assert "HDF5" in said, said  # a build without it
 print("SIGINT, SIGHUP: snapshots from which runs go on to the same bits")

@@ -318,13 +318,121 @@ static void test_ending(void **state)
     assert_int_equal(rmdir(in_folder("series")), 0);
 }
 
+/* --- files that the program writes itself */
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void expect_text(const char *name, const char *text)
+{
+    char found[64] = "";
+    FILE *f = fopen(in_folder(name), "r");
+    assert_non_null(f);
+    (void)!fread(found, 1, sizeof found - 1, f);
+    assert_int_equal(fclose(f), 0);
+    assert_string_equal(found, text);
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    dm_file *file = NULL, *other = NULL;
+    struct stat st;
+    OK(dm_file_begin(in_folder("own.txt"), &file));
+    assert_int_equal(bytes_of("own.txt"), -1);
+    assert_int_equal(stat(dm_file_path(file), &st), 0);
+    assert_int_equal(st.st_size, 0);
+    write_text(dm_file_path(file), "first");
+    order[0] = 0;
+    OK(dm_file_finish(file));
+    assert_string_equal(order, "file rename folder ");
+    expect_text("own.txt", "first");
+    /* dropped: the old one stays; of two at once each is its own */
+    assert_int_equal(chmod(in_folder("own.txt"), 0640), 0);
+    OK(dm_file_begin(in_folder("own.txt"), &file));
+    OK(dm_file_begin(in_folder("own.txt"), &other));
+    assert_string_not_equal(dm_file_path(file), dm_file_path(other));
+    write_text(dm_file_path(file), "dropped");
+    write_text(dm_file_path(other), "second");
+    dm_file_drop(file);
+    assert_int_equal(partials(), 1);
+    expect_text("own.txt", "first");
+    OK(dm_file_finish(other));
+    expect_text("own.txt", "second");
+    assert_int_equal(stat(in_folder("own.txt"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0640);
+    /* what a link leads to */
+    assert_int_equal(symlink("own.txt", in_folder("link.txt")), 0);
+    OK(dm_file_begin(in_folder("link.txt"), &file));
+    write_text(dm_file_path(file), "third");
+    OK(dm_file_finish(file));
+    expect_text("own.txt", "third");
+    assert_int_equal(lstat(in_folder("link.txt"), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    plan = FAIL_SYNC;
+    OK(dm_file_begin(in_folder("own.txt"), &file));
+    assert_int_equal(dm_file_finish(file), DM_ERR_IO);
+    plan = NOTHING;
+    expect_text("own.txt", "third");
+    assert_int_equal(partials(), 0);
+    assert_int_equal(unlink(in_folder("link.txt")), 0);
+    assert_int_equal(unlink(in_folder("own.txt")), 0);
+}
+
+/* A process that is killed leaves one, which the next one that begins there removes. */
+static void test_file_left(void **state)
+{
+    (void)state;
+    int status = 0;
+    dm_file *file = NULL;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)!dm_file_begin(in_folder("dead.txt"), &file);
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(partials(), 1);
+    OK(dm_file_begin(in_folder("next.txt"), &file));
+    assert_int_equal(partials(), 1);
+    assert_non_null(strstr(dm_file_path(file), "next.txt.partial-"));
+    dm_file_drop(file);
+    assert_int_equal(partials(), 0);
+}
+
+static void test_file_errors(void **state)
+{
+    (void)state;
+    dm_file *file = NULL;
+    assert_int_equal(dm_file_begin(NULL, &file), DM_ERR_ARG);
+    assert_int_equal(dm_file_begin("", &file), DM_ERR_ARG);
+    assert_int_equal(dm_file_begin(in_folder("x"), NULL), DM_ERR_ARG);
+    assert_int_equal(dm_file_finish(NULL), DM_ERR_ARG);
+    assert_int_equal(dm_file_begin(folder, &file), DM_ERR_IO);
+    assert_non_null(strstr(dm_error_message(), "file_begin: "));
+    assert_non_null(strstr(dm_error_message(), "is there and is not a regular file"));
+    assert_int_equal(dm_file_begin(in_folder("none/x"), &file), DM_ERR_IO);
+    assert_non_null(strstr(dm_error_message(), "No such file or directory"));
+    assert_null(file);
+    assert_null(dm_file_path(NULL));
+    dm_file_drop(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_order, deadline),      cmocka_unit_test_setup(test_mode, deadline),
-        cmocka_unit_test_setup(test_left, deadline),       cmocka_unit_test_setup(test_others, deadline),
-        cmocka_unit_test_setup(test_sync_fails, deadline), cmocka_unit_test_setup(test_limit, deadline),
-        cmocka_unit_test_setup(test_forks, deadline),      cmocka_unit_test_setup(test_ending, deadline),
+        cmocka_unit_test_setup(test_order, deadline),       cmocka_unit_test_setup(test_mode, deadline),
+        cmocka_unit_test_setup(test_left, deadline),        cmocka_unit_test_setup(test_others, deadline),
+        cmocka_unit_test_setup(test_sync_fails, deadline),  cmocka_unit_test_setup(test_limit, deadline),
+        cmocka_unit_test_setup(test_forks, deadline),       cmocka_unit_test_setup(test_ending, deadline),
+        cmocka_unit_test_setup(test_file, deadline),        cmocka_unit_test_setup(test_file_left, deadline),
+        cmocka_unit_test_setup(test_file_errors, deadline),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 
+#include <glob.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -72,6 +73,10 @@ static void interrupted_twice(void)
 {
     dm_session *s = open_session(2, "log=error,interrupt=1");
     dm_array a;
+    dm_file *file = NULL;
+    if (dm_file_begin("twice.txt", &file) != DM_OK || access(dm_file_path(file), F_OK) != 0) {
+        _exit(6);
+    }
     OK(dm_matrix(s, DM_F64, 8, 8, &a));
     for (int turn = 0; turn < 2; turn++) {
         OK(dm_fill(s, a, 1)); /* what was cancelled is poisoned */
@@ -189,6 +194,8 @@ static void test_interrupt(void **state)
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGINT) {
         fail_msg("the child ended with %x", (unsigned)status);
     }
+    glob_t left;
+    assert_int_equal(glob("twice.txt*", 0, NULL, &left), GLOB_NOMATCH); /* what it had begun to write */
 }
 
 /* In a child, which has a session with the option and forks: signals of the child of the child are its own. */
