@@ -318,6 +318,16 @@ static const struct {
              PAIR("loss", "SoftmaxWithLoss", "'e', 'label'", "softmax_param { axis: 0 } loss_weight: 3"),
      {"a", "h"},
      2},
+    {"weights shared in another order",
+     INPUTS SIMPLE("c", "Convolution", "data", "c",
+                   "param { name: 'w' } convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "
+                   "'msra' } }")
+         ONE("p", "Pooling", "data", "pooling_param { pool: AVE kernel_size: 3 stride: 2 }")
+             SIMPLE("v", "InnerProduct", "p", "v",
+                    "param { name: 'w' share_mode: PERMISSIVE } inner_product_param { num_output: 4 }")
+                 IP("ip", "c", "4") PAIR("e", "Eltwise", "'v', 'ip'", "") LOSS("e"),
+     {"c", "ip"},
+     2},
     {"parameters",
      INPUTS IP("a", "data",
                "4") "layer { name: 'p' type: 'Parameter' top: 'p' parameter_param { shape { dim: [6, 4] } } }\n"
