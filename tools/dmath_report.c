@@ -200,13 +200,14 @@ static dm_status put_links(FILE *to, dm_session *s, dm_solver *solver, const too
 }
 
 /* --- the confusion matrix of a test net: what its Accuracy layer compares */
-static bool find_accuracy(const dm_net *net, const char **scores, const char **labels)
+static bool find_accuracy(const dm_net *net, const char **scores, const char **labels, int *axis)
 {
     dm_layer_info info = {.size = sizeof info};
     for (int i = 0; i < dm_net_layers(net); i++) {
         if (dm_net_layer(net, i, &info) == DM_OK && strcmp(info.type, "Accuracy") == 0) {
             *scores = dm_net_bottom(net, i, 0);
             *labels = dm_net_bottom(net, i, 1);
+            *axis = info.axis;
             return true;
         }
     }
@@ -351,9 +352,9 @@ static dm_status put_answers(FILE *to, const answer *a, int64_t count, int64_t c
 static dm_status put_confusion(FILE *to, dm_net *net)
 {
     const char *scores = NULL, *labels = NULL;
-    int ndim = 0, label_dims = 0;
+    int ndim = 0, label_dims = 0, axis = 0;
     int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1, count = 0;
-    if (!net || !find_accuracy(net, &scores, &labels)) {
+    if (!net || !find_accuracy(net, &scores, &labels, &axis)) {
         return DM_OK;
     }
     dm_status status = dm_net_shape(net, scores, &ndim, shape);
@@ -365,7 +366,7 @@ static dm_status put_confusion(FILE *to, dm_net *net)
         return status;
     }
     fputs("<h2>Confusion matrix</h2>", to);
-    if (label_dims != 1 || classes < 2) {
+    if (label_dims != 1 || rows[0] != shape[0] || axis == 0 || classes < 2) {
         fputs("<p>Left out: it is made of nets with one label a sample and two classes or more.</p>\n", to);
         return DM_OK;
     }

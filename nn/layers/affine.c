@@ -69,7 +69,7 @@ static dm_status new_operand(nn_layer *l, const nn_message *filler)
     const bool turned = x->image && l->u.dim < 2 && end > 2;
     nn_param *p = NULL;
     dm_status status = nn_new_folded(l, n, x->shape + l->u.dim, turned ? folded : NULL, filler, &p);
-    if (status == DM_OK && turned && !by_samples(l) && p->owner == l &&
+    if (status == DM_OK && turned && !by_samples(l) && p->owner == l && !p->of &&
         strcmp(nn_string(filler, "FillerParameter", "type"), "positive_unitball") == 0) {
         return nn_layer_fail(l, "filler", DM_ERR_UNSUPPORTED,
                              "has the filler positive_unitball for several dims of an image");

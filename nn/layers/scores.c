@@ -18,6 +18,18 @@ dm_status nn_scores_setup(nn_layer *l)
     return status;
 }
 
+int nn_scores_axis(const nn_layer *l)
+{
+    static dm_status (*const setups[])(nn_layer * layer) = {nn_softmax_setup, nn_softmax_loss_setup,
+                                                            nn_infogain_loss_setup, nn_accuracy_setup};
+    for (int i = 0; i < NN_COUNT(setups); i++) {
+        if (l->type->setup == setups[i]) {
+            return (int)l->extra[NN_AXIS];
+        }
+    }
+    return -1;
+}
+
 int64_t nn_scores_outer(const nn_layer *l)
 {
     int64_t n = 1;

@@ -500,6 +500,8 @@ bool nn_inner_by_rows(const nn_layer *layer);
 /* --- layers/conv_nd.c: a Convolution or Deconvolution that does not read images by axis 1: also split by batch
  * alone. */
 bool nn_conv_is_nd(const nn_layer *layer);
+/* --- layers/scores.c: the dim of the classes; -1: the layer is of another type */
+int nn_scores_axis(const nn_layer *layer);
 /* --- layers/common.c: what the rows of the table use */
 const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */
 const nn_layer_type *nn_layer_types(int *count);

@@ -122,6 +122,14 @@ pathlib.Path("places_solver.prototxt").write_text(pathlib.Path("many_solver.prot
 subprocess.run([TOOL, "train", "--solver", "places_solver.prototxt", "-w", "2", "--report", "places.html"], check=True, stdout=subprocess.DEVNULL)
 page = pathlib.Path("places.html").read_text()
 assert "<h2>Confusion matrix</h2><p>Left out: " in page and "class='matrix'" not in page
+for axis, count in ((1, 16), (2, 24), (0, 12)):  # in one dim too, and along the batch
+    flat = pathlib.Path("places.prototxt").read_text().replace("'acc'", f"'acc' accuracy_param {{ axis: {axis} }}", 1).replace(
+        "dim: 4 dim: 1 dim: 2 dim: 2", f"dim: {count}")
+    assert f"axis: {axis}" in flat and f"dim: {count} " in flat
+    pathlib.Path("flat.prototxt").write_text(flat)
+    pathlib.Path("flat_solver.prototxt").write_text(pathlib.Path("many_solver.prototxt").read_text().replace("many", "flat"))
+    subprocess.run([TOOL, "train", "--solver", "flat_solver.prototxt", "-w", "2", "--report", "flat.html"], check=True, stdout=subprocess.DEVNULL)
+    assert "<h2>Confusion matrix</h2><p>Left out: " in pathlib.Path("flat.html").read_text(), axis
 
 # --- what is said beforehand: times from the rates above the table, and memory with histories
 OUTPUTS, WORKERS = 3000, 2
