@@ -195,7 +195,7 @@ static int data_mean(int argc, char **argv)
 {
     double means[DM_MAX_CHANNEL_MEANS];
     int64_t channels = 0;
-    if (argc != 3) {
+    if (argc != 3 || argv[1][0] == '-') {
         fprintf(stderr, "Usage: %s DATABASE FILE\nWrites the mean image of a database, for mean_file.\n",
                 argv[0]);
         return argc == 2 && strcmp(argv[1], "--help") == 0 ? 0 : TOOL_USAGE;

@@ -76,7 +76,10 @@ static void put_curve(FILE *to, const tool_curve *c)
     fputs("<path class='curve' d='", to);
     bool on = false;
     int64_t step = c->count / 2000 + 1;
-    for (int64_t i = 0; i < c->count; i += step) {
+    for (int64_t i = 0; i < c->count; i++) {
+        if (i % step != 0 && i != c->count - 1) {
+            continue;
+        }
         if (!isfinite(c->y[i])) {
             on = false;
             continue;
@@ -353,7 +356,7 @@ static dm_status put_confusion(FILE *to, dm_net *net)
 {
     const char *scores = NULL, *labels = NULL;
     int ndim = 0, label_dims = 0, axis = 0;
-    int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1, count = 0;
+    int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1, each = 1, count = 0;
     if (!net || !find_accuracy(net, &scores, &labels, &axis)) {
         return DM_OK;
     }
@@ -362,11 +365,14 @@ static dm_status put_confusion(FILE *to, dm_net *net)
     for (int d = 1; status == DM_OK && d < ndim; d++) {
         classes *= shape[d];
     }
+    for (int d = 1; status == DM_OK && d < label_dims; d++) {
+        each *= rows[d];
+    }
     if (status != DM_OK) {
         return status;
     }
     fputs("<h2>Confusion matrix</h2>", to);
-    if (label_dims != 1 || rows[0] != shape[0] || axis == 0 || classes < 2) {
+    if (label_dims < 1 || each != 1 || rows[0] != shape[0] || axis == 0 || classes < 2) {
         fputs("<p>Left out: it is made of nets with one label a sample and two classes or more.</p>\n", to);
         return DM_OK;
     }

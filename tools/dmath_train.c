@@ -193,6 +193,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, o->solver ? "--weights and --snapshot: only one of the two"
                                         : "which solver? --solver FILE");
         }
+        if (o->store_folder && o->store_mib == 0) {
+            argp_error(state, "--store-folder: needs --store, which says how much is kept");
+        }
         if (o->explain && o->common.json) {
             argp_error(state, "--json: --explain has no lines of JSON");
         }
@@ -247,16 +250,14 @@ static int ask(void *context)
     return DM_SOLVER_GO_ON;
 }
 
-static void catch_signals(const train_options *o)
+static void catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGHUP};
     for (int i = 0; i < 2; i++) {
         struct sigaction action = {0};
-        action.sa_handler = on_signal;
+        action.sa_handler = on_signal; /* of `none' too: without it the signal ends the program */
         action.sa_flags = SA_RESTART;
-        if (o->effect[i] != DM_SOLVER_GO_ON) {
-            sigaction(numbers[i], &action, NULL);
-        }
+        sigaction(numbers[i], &action, NULL);
     }
 }
 
@@ -328,7 +329,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
         status = dm_solver_restore(solver, o->snapshot);
     }
     if (status == DM_OK) {
-        catch_signals(o);
+        catch_signals();
         status = dm_solver_run(solver, ask, o);
     }
     if (status == DM_OK && o->report) {
@@ -367,7 +368,7 @@ int tool_train(int argc, char **argv)
     } else {
         fprintf(lines, "Training on %d worker%s\n", dm_workers(s), dm_workers(s) == 1 ? "" : "s");
     }
-    status = tool_train_log_open(&log, o.log, o.common.json, o.report != NULL);
+    status = tool_train_log_open(&log, o.explain ? NULL : o.log, o.common.json, o.report != NULL);
     dm_status report =
         o.report && status == DM_OK ? tool_report_try(o.report) : DM_OK; /* better now than later */
     if (status == DM_OK && report == DM_OK) {

@@ -215,15 +215,17 @@ DM_API DM_CHECKED dm_status dm_net_create(dm_session *session, const dm_prototxt
 /* Ends a net and its arrays; accepts NULL. Before dm_finalize. Does not block, but where workers read records and skip damaged
  * ones: the log has their last report. */
 DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
-/* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are reported to the
- * log. Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT, DM_ERR_SHAPE (a layer's parameters have other shapes). */
+/* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are
+ * reported to the log. Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT (also: the file has no layers), DM_ERR_SHAPE (a
+ * layer's parameters have other shapes, or are more or fewer). */
 DM_API DM_CHECKED dm_status dm_net_load(dm_net *net, const char *path);
 /* Net and weights as a .caffemodel, which appears under its name only when it is whole. Blocks. Errors: DM_ERR_IO. */
 DM_API DM_CHECKED dm_status dm_net_save(dm_net *net, const char *path);
 /* All layers in order. *loss = the sum of the losses, by their weights. Blocks unless loss is NULL. */
 DM_API DM_CHECKED dm_status dm_net_forward(dm_net *net, double *loss);
-/* The gradients of the loss by all parameters and by what lies between; with `force_backward: true` in the net's file
- * also by its data. Errors: DM_ERR_STATE (a net of the phase TEST). */
+/* The gradients of the loss by all parameters and by what lies between; with `force_backward: true` in the
+ * net's file also by its data. Errors: DM_ERR_STATE (a net of the phase TEST, or before its first forward
+ * pass). */
 DM_API DM_CHECKED dm_status dm_net_backward(dm_net *net);
 /* *gradient = that of a loss of the program's own by a blob that the option own_loss names: an array of the blob's
  * shape, at first 0, that the program writes after a forward pass. dm_net_backward adds it to what the net's losses
@@ -318,7 +320,7 @@ DM_API DM_CHECKED dm_status dm_net_draw(const char *path, char **text);
 
 typedef struct dm_solver dm_solver;
 
-/* What a solver tells beside its lines. */
+/* What a solver tells beside its lines. Elements have Caffe's order. */
 enum {
     DM_TRAIN_DISPLAY,  /* loss: smoothed; rate; outputs follow */
     DM_TRAIN_OUTPUT,   /* an element of an output of the training net: name, element, value, weight */
@@ -462,7 +464,8 @@ typedef struct dm_data_options {
         *database; /* the folder to make, which may not be there; a name that ends with .h5: an HDF5 file */
     const char *root;     /* put before each path of a list; NULL: nothing */
     int64_t height, width; /* that images are brought to; 0: as they are */
-    int gray, leveldb;     /* gray images; a LevelDB instead of an LMDB */
+    int gray,
+        leveldb; /* gray images; a LevelDB instead of an LMDB. root, height, width, gray: of images alone */
     /* Images, and records of databases, that are damaged or cannot be read are left out, and log has a line for
      * each, with its place; else the first one is an error. */
     int skip_damaged;

@@ -21,6 +21,7 @@ typedef struct batch {
     bool shuffle, skip_damaged;
     bool bytes;  /* records hold bytes, which the workers convert */
     bool labels; /* wanted */
+    int64_t sample; /* the record whose shape all have */
     int64_t size, first;
     int64_t shape[3]; /* channels, height, width of what leaves here */
     uint64_t seed;
@@ -51,6 +52,12 @@ static bool fits(const batch *b, const nn_record *r, char *why, size_t room)
     return nn_transform_fits(&b->transform, r, b->shape, why, room);
 }
 
+/* What --damaged skip passes over. */
+static bool is_damage(dm_status status)
+{
+    return status == DM_ERR_FORMAT || status == DM_ERR_SHAPE || status == DM_ERR_IO;
+}
+
 static dm_status read_fitting(const batch *b, int64_t i, nn_record *r)
 {
     char why[256];
@@ -70,7 +77,7 @@ static dm_status read_place(const batch *b, int64_t p, nn_page *page, nn_record 
     int64_t i = record_at(b, p);
     dm_status status = read_fitting(b, i, r);
     for (int tries = 1; status != DM_OK && b->skip_damaged; tries++) {
-        if (status != DM_ERR_FORMAT && status != DM_ERR_SHAPE && status != DM_ERR_IO) {
+        if (!is_damage(status)) {
             break;
         }
         if (tries == 1) { /* once a round */
@@ -122,25 +129,11 @@ static dm_status pack(const void *state, nn_pack *out)
 {
     const batch *b = state;
     const nn_list_setup *list = &b->origin.list;
-    const int64_t numbers[] = {b->origin.listed,
-                               b->origin.backend,
-                               list->colour,
-                               list->height,
-                               list->width,
-                               b->source->count,
-                               b->source->colour,
-                               b->size,
-                               b->first,
-                               b->shuffle,
-                               b->skip_damaged,
-                               b->bytes,
-                               b->labels,
-                               b->shape[0],
-                               b->shape[1],
-                               b->shape[2],
-                               (int64_t)b->seed,
-                               b->store_bytes,
-                               b->store_folder != NULL};
+    const int64_t numbers[] = {b->origin.listed, b->origin.backend, list->colour,      list->height,
+                               list->width,      b->source->count,  b->source->colour, b->sample,
+                               b->size,          b->first,          b->shuffle,        b->skip_damaged,
+                               b->bytes,         b->labels,         b->shape[0],       b->shape[1],
+                               b->shape[2],      (int64_t)b->seed,  b->store_bytes,    b->store_folder != NULL};
     nn_pack_text(out, b->origin.path);
     nn_pack_text(out, list->folder);
     nn_pack_text(out, b->where);
@@ -154,14 +147,14 @@ static dm_status pack(const void *state, nn_pack *out)
 
 /* Is it what the program's process has found under this name? A record of it must be readable too: a list may
  * be there without its images. */
-static dm_status check_source(const nn_source *source, int64_t count)
+static dm_status check_source(const nn_source *source, int64_t count, int64_t sample)
 {
     nn_record r = {0};
     if (source->count != count) {
         return dm_error_set(DM_ERR_FORMAT, "%s: has %lld records here, and %lld where the program runs",
                             source->path, (long long)source->count, (long long)count);
     }
-    dm_status status = source->type->read((nn_source *)(uintptr_t)source, 0, &r);
+    dm_status status = source->type->read((nn_source *)(uintptr_t)source, sample, &r);
     nn_record_drop(&r);
     return status == DM_ERR_IO ? status : DM_OK; /* damage is told when its turn comes */
 }
@@ -191,6 +184,7 @@ static dm_status unpack(nn_unpack *in, batch *b)
     o->list.width = nn_unpack_int(in);
     const int64_t count = nn_unpack_int(in);
     const nn_colour colour = (nn_colour)nn_unpack_int(in);
+    b->sample = nn_unpack_int(in);
     b->size = nn_unpack_int(in);
     b->first = nn_unpack_int(in);
     b->shuffle = nn_unpack_int(in) != 0;
@@ -211,7 +205,7 @@ static dm_status unpack(nn_unpack *in, batch *b)
     status = status == DM_OK ? nn_origin_open(o, &b->source) : status;
     if (status == DM_OK) {
         b->source->colour = colour;
-        status = check_source(b->source, count);
+        status = check_source(b->source, count, b->sample);
     }
     return status == DM_OK ? store_if_wanted(b) : status;
 }
@@ -236,26 +230,59 @@ dm_status nn_origin_open(const nn_origin *o, nn_source **out)
     return o->listed ? nn_list_open(o->path, &o->list, out) : nn_source_open(o->path, o->backend, out);
 }
 
+/* Gives records the shape of this one, if it fits the transformation. */
+static dm_status take_shape(const nn_layer *layer, batch *b, const nn_record *r)
+{
+    char why[256];
+    const int64_t crop = b->transform.crop;
+    b->bytes = r->bytes != NULL;
+    b->shape[0] = r->channels;
+    b->shape[1] = crop ? crop : r->height;
+    b->shape[2] = crop ? crop : r->width;
+    return fits(b, r, why, sizeof why) ? DM_OK
+                                       : nn_layer_fail(layer, "transform_param", DM_ERR_SHAPE, "%s", why);
+}
+
+static void say_unused(const nn_layer *layer, const nn_message *m, const char *field, const char *why)
+{
+    nn_log(layer->net, "%s:%d: %s of layer '%s' has no effect: %s", m->file, nn_line(m, field), field,
+           layer->name, why);
+}
+
+/* Colours can be had of images that are decoded alone. */
+static void say_colours(const nn_layer *layer, const batch *b, const nn_record *r)
+{
+    static const char *const fields[] = {"force_color", "force_gray"};
+    const nn_message *m = nn_sub(layer->message, "transform_param");
+    const char *why = b->origin.listed ? "is_color of image_data_param counts"
+                      : r->decoded     ? NULL
+                                       : "the records are not encoded images";
+    for (int i = 0; why && i < NN_COUNT(fields); i++) {
+        if (nn_int(m, "TransformationParameter", fields[i])) {
+            say_unused(layer, m, fields[i], why);
+        }
+    }
+    if (why && !b->origin.listed && nn_int(layer->own, "DataParameter", "force_encoded_color")) {
+        say_unused(layer, layer->own, "force_encoded_color", why);
+    }
+}
+
 /* The first record that makes sense says which shape all have. */
 static dm_status find_shape(const nn_layer *layer, batch *b)
 {
-    nn_record r = {0};
-    dm_status status = b->source->type->read(b->source, 0, &r);
-    for (int64_t i = 1; status == DM_ERR_FORMAT && b->skip_damaged && i < b->source->count && i < MOST_DAMAGED;
-         i++) {
-        status = b->source->type->read(b->source, i, &r);
-    }
-    if (status == DM_OK) {
-        char why[256];
-        int64_t crop = b->transform.crop;
-        b->bytes = r.bytes != NULL;
-        b->shape[0] = r.channels;
-        b->shape[1] = crop ? crop : r.height;
-        b->shape[2] = crop ? crop : r.width;
-        if (!fits(b, &r, why, sizeof why)) {
-            status = nn_layer_fail(layer, "transform_param", DM_ERR_SHAPE, "%s", why);
+    dm_status status = DM_ERR_FORMAT;
+    for (int64_t i = 0; is_damage(status) && i < b->source->count && i < MOST_DAMAGED; i++) {
+        nn_record r = {0};
+        if (i > 0 && !b->skip_damaged) {
+            break;
         }
-        nn_record_drop(&r);
+        status = b->source->type->read(b->source, i, &r);
+        if (status == DM_OK) {
+            status = take_shape(layer, b, &r);
+            say_colours(layer, b, &r);
+            nn_record_drop(&r);
+        }
+        b->sample = i;
     }
     return status;
 }

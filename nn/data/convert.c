@@ -361,6 +361,33 @@ static dm_status convert(const dm_data_options *o,
     return status;
 }
 
+/* Options that another form than `from` has. */
+static dm_status check_options(const dm_data_options *o)
+{
+    const bool images = strcmp(o->from, "images") == 0,
+               skips = images || strcmp(o->from, "lmdb") == 0 || strcmp(o->from, "leveldb") == 0;
+    struct stat about;
+    if (o->height < 0 || o->width < 0 || (o->height > 0) != (o->width > 0)) {
+        return dm_error_set(DM_ERR_ARG, "dm_data_convert: height is %lld and width %lld: both or neither",
+                            (long long)o->height, (long long)o->width);
+    }
+    const char *other = images                      ? NULL
+                        : o->root                   ? "root"
+                        : o->height                 ? "height and width"
+                        : o->gray                   ? "gray"
+                        : o->skip_damaged && !skips ? "skip_damaged"
+                                                    : NULL;
+    if (other) {
+        return dm_error_set(DM_ERR_ARG, "dm_data_convert: from is %s, which has no use for %s", o->from, other);
+    }
+    if (images && o->root && stat(o->inputs[0], &about) == 0 && S_ISDIR(about.st_mode)) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_data_convert: %s is a folder: root is put before the paths of a list",
+                            o->inputs[0]);
+    }
+    return DM_OK;
+}
+
 dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
 {
     dm_data_options known = DM_DATA_OPTIONS_INIT;
@@ -388,11 +415,17 @@ dm_status dm_data_convert(const dm_data_options *options, int64_t *count)
         if (strcmp(o->from, all[i].name) != 0) {
             continue;
         }
+        for (int k = 0; k < o->input_count; k++) {
+            if (!o->inputs[k]) {
+                return dm_error_set(DM_ERR_ARG, "dm_data_convert: input %d is NULL", k);
+            }
+        }
         if (o->input_count < all[i].least || o->input_count > all[i].most) {
             return dm_error_set(DM_ERR_ARG, "dm_data_convert: %s needs %d input%s, not %d", o->from,
                                 all[i].least, all[i].least > 1 ? "s" : "", o->input_count);
         }
-        dm_status status = convert(o, all[i].convert, &n);
+        dm_status status = check_options(o);
+        status = status == DM_OK ? convert(o, all[i].convert, &n) : status;
         *count = status == DM_OK ? n : *count;
         return status;
     }

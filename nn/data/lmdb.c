@@ -183,7 +183,8 @@ static dm_status close_sink(nn_sink *sink, dm_status status)
 }
 
 /* The most it may grow to is what it maps: a TiB, as Caffe's, or less where a process may not have so many
- * addresses. */
+ * addresses. Without a lock file, which is mapped: on a full disk that ends the process. Nobody else has the
+ * folder yet, and who opens it later makes the file. */
 static int open_new(lmdb_sink *s)
 {
     int code = ENOMEM;
@@ -192,7 +193,7 @@ static int open_new(lmdb_sink *s)
         s->env = NULL;
         code = mdb_env_create(&s->env);
         code = code ? code : mdb_env_set_mapsize(s->env, (size_t)1 << bits);
-        code = code ? code : mdb_env_open(s->env, s->sink.path, 0, 0664);
+        code = code ? code : mdb_env_open(s->env, s->sink.path, MDB_NOLOCK, 0664);
     }
     return code;
 }

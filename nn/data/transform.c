@@ -28,9 +28,12 @@ dm_status nn_mean_read(const char *path, float **mean, int64_t n[3])
         static const char *const old[] = {"channels", "height", "width"};
         n[i] = dims >= 3 ? nn_int_at(shape, "dim", dims - 3 + i) : nn_int(m, "BlobProto", old[i]);
     }
-    const nn_entry *data = nn_entry_of(m, "data");
+    const nn_entry *data = NULL;
+    status = nn_blob_singles(d->root, &data);
     bool sane = n[0] > 0 && n[1] > 0 && n[2] > 0 && n[0] < 1 << 20 && n[1] < 1 << 20 && n[2] < 1 << 20;
-    if (!sane || !data || data->count != n[0] * n[1] * n[2]) {
+    if (status != DM_OK) {
+        /* no memory */
+    } else if (!sane || !data || data->count != n[0] * n[1] * n[2]) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: is no image with as many elements as it says", path);
     } else if (!(*mean = malloc((size_t)data->count * sizeof(float)))) {
         status = dm_error_no_memory("the mean of images", (size_t)data->count * sizeof(float));

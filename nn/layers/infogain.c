@@ -48,8 +48,11 @@ static dm_status read_matrix(nn_layer *l)
     if (status != DM_OK) {
         return nn_layer_fail(l, "source", status, "cannot read its matrix: %s", dm_error_message());
     }
-    const nn_entry *data = nn_entry_of(d->root, "data");
-    if (!data || data->count != n * n) {
+    const nn_entry *data = NULL;
+    status = nn_blob_singles(d->root, &data);
+    if (status != DM_OK) {
+        /* no memory */
+    } else if (!data || data->count != n * n) {
         status =
             nn_layer_fail(l, "source", DM_ERR_SHAPE, "needs a matrix of %lld x %lld, which %s does not have",
                           (long long)n, (long long)n, path);

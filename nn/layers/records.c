@@ -48,6 +48,13 @@ dm_status nn_data_setup(nn_layer *l)
         return nn_layer_fail(l, "source", status, "cannot read its data: %s", dm_error_message());
     }
     if (nn_int(l->own, D, "force_encoded_color")) {
+        if (nn_int(nn_sub(l->message, "transform_param"), "TransformationParameter", "force_gray")) {
+            nn_source_close(setup.source);
+            return nn_layer_fail(
+                l, "force_encoded_color", DM_ERR_FORMAT,
+                "has force_encoded_color, and force_gray in transform_param: only one of the two "
+                "may be there");
+        }
         setup.source->colour = NN_COLOUR;
     }
     return open_records(l, &setup);

@@ -20,13 +20,14 @@ dm_status nn_net_stages(nn_message *state, const char *stages)
 static dm_status take_options(const char *call, bool there, const dm_net_options *options, dm_net_options *o)
 {
     bool sized = !options || nn_sized_take(options, offsetof(dm_net_options, shuffle), o, sizeof *o);
-    return there && sized && o->slices >= 0 && o->phase >= 0 && o->phase <= 1 && nn_type_fits(o->type) &&
-                   o->read >= DM_READ_DEFAULT && o->read <= DM_READ_BY_WORKERS
+    return there && sized && o->slices >= 0 && o->store_bytes >= 0 && o->phase >= 0 && o->phase <= 1 &&
+                   nn_type_fits(o->type) && o->read >= DM_READ_DEFAULT && o->read <= DM_READ_BY_WORKERS
                ? nn_wire_check(call, o->wire, o->type)
                : dm_error_set(
                      DM_ERR_ARG,
                      "%s: session, path, text or prototxt, and net must be there, options be made with "
-                     "DM_NET_OPTIONS_INIT, slices not negative, phase DM_PHASE_TRAIN or DM_PHASE_TEST, "
+                     "DM_NET_OPTIONS_INIT, slices and store_bytes not negative, phase DM_PHASE_TRAIN or "
+                     "DM_PHASE_TEST, "
                      "type DM_F32, DM_F16 or DM_BF16, read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or "
                      "DM_READ_BY_WORKERS",
                      call);
@@ -147,6 +148,9 @@ dm_status dm_net_backward(dm_net *net)
     dm_status status = given(net, "dm_net_backward");
     if (status == DM_OK && net->phase != NN_TRAIN) {
         return dm_error_set(DM_ERR_STATE, "dm_net_backward: the net has the phase TEST and no gradients");
+    }
+    if (status == DM_OK && net->pass == 0) {
+        return dm_error_set(DM_ERR_STATE, "dm_net_backward: no forward pass came before");
     }
     status = status == DM_OK ? nn_net_enter(net) : status;
     return status == DM_OK ? nn_net_leave(net, nn_backward(net, false)) : status;

@@ -11,12 +11,16 @@
 enum { MOST_NAME = 512 };
 
 /* --- to HDF5 */
-static dm_status put_blob(const nn_message *blob, const char *field, const char *layer, int64_t i,
-                          nn_hdf5 *file)
+static dm_status put_blob(nn_message *blob, const char *field, const char *layer, int64_t i, nn_hdf5 *file)
 {
     static const char *const old[] = {"num", "channels", "height", "width"};
+    const nn_entry *data = NULL;
+    dm_status status = nn_blob_singles(blob, &data);
+    if (status != DM_OK) {
+        return status;
+    }
+    data = nn_entry_of(blob, field);
     const nn_message *given = nn_sub(blob, "shape");
-    const nn_entry *data = nn_entry_of(blob, field);
     int64_t shape[DM_MAX_DIMS], count = 1, ndim = given ? nn_count(given, "dim") : 4;
     bool good = ndim <= DM_MAX_DIMS;
     for (int64_t d = 0; good && d < ndim; d++) {
@@ -42,7 +46,7 @@ dm_status nn_weights_to_hdf5(const nn_message *net, const char *path)
         const nn_message *layer = nn_sub_at(net, "layer", i);
         const char *name = nn_string(layer, "LayerParameter", "name");
         for (int64_t k = 0; status == DM_OK && k < nn_count(layer, "blobs"); k++) {
-            const nn_message *blob = nn_sub_at(layer, "blobs", k);
+            nn_message *blob = nn_sub_at(layer, "blobs", k);
             status = put_blob(blob, "data", name, k, f);
             status = status == DM_OK && nn_has(blob, "diff") ? put_blob(blob, "diff", name, k, f) : status;
         }

@@ -6,20 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const nn_blob *find_blob(const dm_net *net, const char *call, const char *name)
+/* there: are the other arguments of the call? */
+static const nn_blob *find_blob(const dm_net *net, const char *call, const char *name, bool there)
 {
-    for (int i = net && name ? net->blob_count - 1 : -1; i >= 0; i--) {
+    if (!net || !name || !there) {
+        (void)!dm_error_set(DM_ERR_ARG, "%s: an argument is NULL", call);
+        return NULL;
+    }
+    for (int i = net->blob_count - 1; i >= 0; i--) {
         if (strcmp(net->blobs[i]->name, name) == 0) {
             return net->blobs[i];
         }
     }
-    (void)!dm_error_set(DM_ERR_ARG, "%s: the net has no blob '%s'", call, name ? name : "");
+    (void)!dm_error_set(DM_ERR_ARG, "%s: the net has no blob '%s'", call, name);
     return NULL;
 }
 
 dm_status dm_net_shape(const dm_net *net, const char *blob, int *ndim, int64_t shape[DM_MAX_DIMS])
 {
-    const nn_blob *b = find_blob(net, "dm_net_shape", blob);
+    const nn_blob *b = find_blob(net, "dm_net_shape", blob, ndim && shape);
     if (!b) {
         return DM_ERR_ARG;
     }
@@ -42,6 +47,15 @@ static void turn(const nn_blob *b, bool to_caffe, const float *in, float *out)
     }
 }
 
+int64_t nn_blob_place(const nn_blob *b, int64_t element)
+{
+    if (!b->image) {
+        return element;
+    }
+    const int64_t c = b->shape[1], n = b->shape[2] * b->shape[3];
+    return (element / (c * n) * n + element % n) * c + element / n % c;
+}
+
 dm_status nn_blob_read(const nn_net *net, const nn_blob *b, float *elements)
 {
     if (!b->image) {
@@ -59,7 +73,7 @@ dm_status nn_blob_read(const nn_net *net, const nn_blob *b, float *elements)
 
 dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
 {
-    const nn_blob *b = find_blob(net, "dm_net_read", blob);
+    const nn_blob *b = find_blob(net, "dm_net_read", blob, elements != NULL);
     if (b && b->lent) {
         return dm_error_set(
             DM_ERR_STATE,
@@ -70,7 +84,7 @@ dm_status dm_net_read(dm_net *net, const char *blob, float *elements)
 
 dm_status dm_net_write(dm_net *net, const char *blob, const float *elements)
 {
-    const nn_blob *b = find_blob(net, "dm_net_write", blob);
+    const nn_blob *b = find_blob(net, "dm_net_write", blob, elements != NULL);
     if (!b || !(b->producer->type->traits & NN_INPUT)) {
         return b ? dm_error_set(DM_ERR_ARG, "dm_net_write: '%s' is no input of the net", blob) : DM_ERR_ARG;
     }
@@ -90,7 +104,10 @@ dm_status dm_net_write(dm_net *net, const char *blob, const float *elements)
 dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndim, int64_t shape[DM_MAX_DIMS],
                             float *elements)
 {
-    for (int i = 0; net && layer && i < net->layer_count; i++) {
+    if (!net || !layer || !ndim || !shape) {
+        return dm_error_set(DM_ERR_ARG, "dm_net_param_read: an argument is NULL");
+    }
+    for (int i = 0; i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         if (strcmp(l->name, layer) == 0 && number >= 0 && number < l->params) {
             const nn_param *p = l->param[number];
@@ -100,7 +117,7 @@ dm_status dm_net_param_read(dm_net *net, const char *layer, int number, int *ndi
         }
     }
     return dm_error_set(DM_ERR_ARG, "dm_net_param_read: the net has no parameter %d of a layer '%s'", number,
-                        layer ? layer : "");
+                        layer);
 }
 
 int dm_net_layers(const dm_net *net)

@@ -445,7 +445,9 @@ dm_status nn_param_write(const nn_net *net, const nn_param *param, dm_array to, 
 /* field: data or diff. */
 dm_status nn_param_to_message(const nn_net *net, const nn_param *param, dm_array from, const char *field,
                               nn_message *blob);
-dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, const nn_message *blob);
+dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_array to, nn_message *blob);
+/* The elements of a BlobProto: `data`, in which those of `double_data` come, rounded. NULL: there are none. */
+dm_status nn_blob_singles(nn_message *blob, const nn_entry **out);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);
 /* "7 x 8"; of no dims "1". */
@@ -485,6 +487,8 @@ dm_status nn_speed_measure(const nn_net *net, nn_speed *out);
 double nn_layer_bytes(const nn_layer *layer, bool back);
 /* --- inspect.c: the elements of a blob in Caffe's order; blocks */
 dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
+/* Where the element lies in the blob's array, of that number in Caffe's order. */
+int64_t nn_blob_place(const nn_blob *blob, int64_t element);
 
 /* --- layers/ranges.c: arrays that it has for a layer that is cut, those of step `at` from 0 on; returns how
  * many, at most two, 0: there are no more. */

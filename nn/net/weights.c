@@ -118,10 +118,32 @@ static bool fits(const nn_message *blob, const nn_param *p)
     return same;
 }
 
-dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array to, const nn_message *blob)
+dm_status nn_blob_singles(nn_message *blob, const nn_entry **out)
 {
-    const nn_entry *singles = nn_entry_of(blob, "data"), *doubles = nn_entry_of(blob, "double_data");
-    const nn_entry *data = doubles && doubles->count ? doubles : singles;
+    nn_entry *doubles = nn_entry_of(blob, "double_data"), *data = nn_entry_of(blob, "data");
+    if (doubles && doubles->count) {
+        const int64_t count = doubles->count;
+        if (data) {
+            nn_entry_clear(data);
+        }
+        dm_status status = nn_entry_grow(blob, nn_schema_by_name("BlobProto", "data"), count, &data);
+        if (status != DM_OK) {
+            return status;
+        }
+        doubles = nn_entry_of(blob, "double_data"); /* a new entry may have moved it */
+        for (int64_t i = 0; i < count; i++) {
+            data->at.real32[i] = (float)doubles->at.real[i];
+        }
+        data->count = count;
+        nn_entry_clear(doubles);
+    }
+    *out = data;
+    return DM_OK;
+}
+
+dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array to, nn_message *blob)
+{
+    const nn_entry *data = NULL;
     if (!fits(blob, p)) {
         char theirs[NN_SHAPE_TEXT], mine[NN_SHAPE_TEXT];
         int64_t shape[DM_MAX_DIMS];
@@ -132,24 +154,16 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array t
             p->number, p->owner->name, nn_shape_text(shape_of(blob, shape), shape, theirs),
             nn_shape_text(p->ndim, p->shape, mine));
     }
+    dm_status status = nn_blob_singles(blob, &data);
+    if (status != DM_OK) {
+        return status;
+    }
     if (!data || data->count != p->count) {
         return nn_fail_at(blob, 0, DM_ERR_FORMAT,
                           "parameter %d of layer '%s' does not have the elements of its shape", p->number,
                           p->owner->name);
     }
-    if (data == singles) {
-        return nn_param_write(net, p, to, data->at.real32);
-    }
-    float *rounded = malloc((size_t)p->count * sizeof *rounded);
-    if (!rounded) {
-        return dm_error_no_memory("the elements of a parameter", (size_t)p->count * sizeof *rounded);
-    }
-    for (int64_t i = 0; i < p->count; i++) {
-        rounded[i] = (float)data->at.real[i];
-    }
-    dm_status status = nn_param_write(net, p, to, rounded);
-    free(rounded);
-    return status;
+    return nn_param_write(net, p, to, data->at.real32);
 }
 
 dm_status nn_net_save(nn_net *net, const char *path)
@@ -229,6 +243,9 @@ dm_status nn_net_load(nn_net *net, const char *path)
     nn_document *d = NULL;
     dm_status status = nn_wire_read(path, "NetParameter", &d);
     status = status == DM_OK ? nn_net_upgrade(d->root) : status;
+    if (status == DM_OK && nn_count(d->root, "layer") == 0) {
+        status = dm_error_set(DM_ERR_FORMAT, "%s: has no layers: it holds no weights", path);
+    }
     for (int64_t i = 0; status == DM_OK && i < nn_count(d->root, "layer"); i++) {
         status = load_layer(net, nn_sub_at(d->root, "layer", i));
     }

@@ -89,6 +89,46 @@ static dm_status say_ignored(const nn_net *net, nn_hdf5 *f)
     return status;
 }
 
+static bool has_param(nn_hdf5 *f, const nn_layer *l, int number, char name[512])
+{
+    snprintf(name, 512, "data/%.400s/%d", l->name, number);
+    return nn_hdf5_has(f, name);
+}
+
+/* A layer of the file gives all parameters that the layer of the net has, and no others. Those that are another
+ * layer's may be missing. */
+static dm_status check_layer(const nn_layer *l, nn_hdf5 *f)
+{
+    char name[512];
+    int there = 0, missing = 0;
+    const bool more = has_param(f, l, l->params, name);
+    for (int k = 0; k < l->params; k++) {
+        const nn_param *p = nn_param_itself(l->param[k]);
+        const bool own = p->owner == l && p->number == k, has = has_param(f, l, k, name);
+        there += has;
+        missing += own && !has;
+    }
+    return more || (there && missing)
+               ? dm_error_set(DM_ERR_SHAPE,
+                              "%s: layer '%s' has %s parameters in the file than the %d in the net",
+                              nn_hdf5_path(f), l->name, more ? "more" : "fewer", l->params)
+               : DM_OK;
+}
+
+static dm_status load_layer(const nn_layer *l, nn_hdf5 *f)
+{
+    char name[512];
+    dm_status status = check_layer(l, f);
+    for (int k = 0; status == DM_OK && k < l->params; k++) {
+        if (has_param(f, l, k, name)) {
+            nn_param *p = nn_param_itself(l->param[k]);
+            nn_param_written(p, false);
+            status = nn_param_from_hdf5(l->net, l->param[k], p->data, f, name);
+        }
+    }
+    return status;
+}
+
 dm_status nn_net_load_hdf5(nn_net *net, const char *path)
 {
     nn_hdf5 *f = NULL;
@@ -98,16 +138,7 @@ dm_status nn_net_load_hdf5(nn_net *net, const char *path)
     }
     status = status == DM_OK ? say_ignored(net, f) : status;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        const nn_layer *l = &net->layers[i];
-        for (int k = 0; status == DM_OK && k < l->params; k++) {
-            char name[512];
-            snprintf(name, sizeof name, "data/%.400s/%d", l->name, k);
-            if (nn_hdf5_has(f, name)) {
-                nn_param *p = nn_param_itself(l->param[k]);
-                nn_param_written(p, false);
-                status = nn_param_from_hdf5(net, l->param[k], p->data, f, name);
-            }
-        }
+        status = load_layer(&net->layers[i], f);
     }
     if (status != DM_OK && strncmp(dm_error_message(), path, strlen(path)) != 0) {
         status = dm_error_set(status, "%s: %s", path, dm_error_message());

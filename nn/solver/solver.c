@@ -151,12 +151,12 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     dm_solver_options o = DM_SOLVER_OPTIONS_INIT;
     bool sized = !options || nn_sized_take(options, offsetof(dm_solver_options, shuffle), &o, sizeof o);
     if (!session || (!from->path && !from->settings) || !solver || !sized || o.slices < 0 ||
-        !nn_type_fits(o.type) || o.level < -1 || o.read < DM_READ_DEFAULT || o.read > DM_READ_BY_WORKERS ||
-        o.update < DM_UPDATE_DEFAULT || o.update > DM_UPDATE_DEALT) {
+        o.store_bytes < 0 || !nn_type_fits(o.type) || o.level < -1 || o.read < DM_READ_DEFAULT ||
+        o.read > DM_READ_BY_WORKERS || o.update < DM_UPDATE_DEFAULT || o.update > DM_UPDATE_DEALT) {
         return dm_error_set(
             DM_ERR_ARG,
             "%s: session, path or settings, and solver must be there, options be made with "
-            "DM_SOLVER_OPTIONS_INIT, slices not negative, type DM_F32, DM_F16 or DM_BF16, "
+            "DM_SOLVER_OPTIONS_INIT, slices and store_bytes not negative, type DM_F32, DM_F16 or DM_BF16, "
             "level at least -1, read DM_READ_DEFAULT, DM_READ_BY_PROGRAM or DM_READ_BY_WORKERS, "
             "update DM_UPDATE_DEFAULT, DM_UPDATE_WHOLE or DM_UPDATE_DEALT",
             call);
@@ -264,13 +264,14 @@ static dm_status show_outputs(dm_solver *s)
         status = values ? dm_array_read_as(s->session, b->data, NULL, NULL, DM_F64, values, 0)
                         : dm_error_no_memory("the elements of an output", (size_t)b->count * sizeof *values);
         for (int64_t i = 0; status == DM_OK && i < b->count; i++) {
+            const double value = values[nn_blob_place(b, i)];
             char loss[96] = "";
             if (b->loss_weight != 0) {
-                snprintf(loss, sizeof loss, " (* %g = %g loss)", b->loss_weight, b->loss_weight * values[i]);
+                snprintf(loss, sizeof loss, " (* %g = %g loss)", b->loss_weight, b->loss_weight * value);
             }
-            nn_solver_log(s, "    Train net output #%d: %s = %g%s", score++, b->name, values[i], loss);
+            nn_solver_log(s, "    Train net output #%d: %s = %g%s", score++, b->name, value, loss);
             event.element = i;
-            event.value = values[i];
+            event.value = value;
             nn_solver_tell(s, event);
         }
         free(values);

@@ -158,7 +158,7 @@ static dm_status report(const dm_solver *s, const nn_test *t)
         status = sums ? dm_array_read_as(s->session, t->sums[k], NULL, NULL, DM_F64, sums, 0)
                       : dm_error_no_memory("the elements of an output", (size_t)b->count * sizeof *sums);
         for (int64_t i = 0; status == DM_OK && i < b->count; i++) {
-            report_element(s, b, i, score++, sums[i] / (double)t->iterations);
+            report_element(s, b, i, score++, sums[nn_blob_place(b, i)] / (double)t->iterations);
         }
         free(sums);
     }

@@ -144,6 +144,14 @@ def check_damage(images):
     extract(net, more=["--damaged", "skip"], fails="cut.png: is a damaged PNG")
     pathlib.Path("list").write_text("rgb.png 0\nrgb.png\n")
     extract(net, fails="list:2: a line must have")
+    # the first ones too, whatever is wrong with them: the first that makes sense says which shape all have
+    pathlib.Path("tiny.png").write_bytes(png(np.zeros((3, 3, 3), int)))
+    for first, said in (("missing.png", "cannot be read"), ("cut.png", "is a damaged PNG"), ("tiny.png", "crops 4, but a record is 3 x 3")):
+        pathlib.Path("list").write_text(f"{first} 7\n{first} 7\nrgb.png 1\nalpha image.png 2\n")
+        net = IMAGE.format(n=4, own="", transform="crop_size: 4")
+        x, y, out = extract(net, more=["--damaged", "skip"])
+        assert list(y) == [1, 1, 1, 2] and x.shape == (4, 3, 4, 4) and said in out, (first, y, out)
+        extract(net, fails=said)
     print("damaged images: named, or counted and skipped")
 
 
@@ -177,6 +185,22 @@ def check_databases():
         x, _, _ = extract(net)
         centred = (expected - expected.mean(0)) * 2
         assert abs(x - centred[:, :, 6:26, 6:26]).max() < 1e-3
+    # a mean in doubles, as programs with nets of doubles write it: BlobProto.double_data
+    varint = lambda v: bytes([v]) if v < 128 else bytes([v & 127 | 128]) + varint(v >> 7)
+    doubles = expected.mean(0).astype("<f8").tobytes()
+    shape = b"\x08\x01\x10\x03\x18\x20\x20\x20"  # num 1, channels 3, height and width 32
+    pathlib.Path("doubles.binaryproto").write_bytes(shape + b"\x42" + varint(len(doubles)) + doubles)
+    net = DATA.format(db="cifar_lmdb", backend="LMDB", n=10, own="", transform="mean_file: 'doubles.binaryproto'")
+    x, _, _ = extract(net)
+    assert abs(x - (expected - expected.mean(0))).max() < 1e-4
+    # colours that are asked of records which have no others
+    for field in ("force_gray", "force_color"):
+        _, _, out = extract(DATA.format(db="cifar_lmdb", backend="LMDB", n=10, own="", transform=f"{field}: true"))
+        assert f"{field} of layer 'd' has no effect: the records are not encoded images" in out, out
+    extract(DATA.format(db="cifar_lmdb", backend="LMDB", n=10, own="force_encoded_color: true", transform="force_gray: true"),
+            fails="net.prototxt:1: layer 'd' has force_encoded_color, and force_gray in transform_param")
+    # a lock file is mapped, and on a full disk the first byte of a mapped file ends the program
+    assert not pathlib.Path("cifar_lmdb/lock.mdb").exists()
     # to an HDF5 file and back: the same records
     for path in ("cifar.h5", "cifar_back"):
         shutil.rmtree(path, ignore_errors=True)
@@ -202,6 +226,9 @@ def check_databases():
         found = [next(k for k in range(10) if (one == expected[k]).all()) for one in x[10 * half:10 * half + 10]]
         assert sorted(found) == list(range(10)) and found != list(range(10)), found
     run("data", "convert", "--from=cifar10", "batch0.bin", "cifar_lmdb", fails="the folder cannot be made")
+    for form, option, name in (("cifar10", "--gray", "gray"), ("cifar10", "--resize=4x4", "height and width"), ("cifar100", "--root=x", "root"),
+                               ("cifar10", "--damaged=skip", "skip_damaged"), ("lmdb", "--resize=4x4", "height and width")):
+        run("data", "convert", f"--from={form}", option, "batch0.bin", "other_lmdb", fails=f"from is {form}, which has no use for {name}")
     pathlib.Path("short.bin").write_bytes(b"x" * 100)
     run("data", "convert", "--from=cifar10", "short.bin", "other_lmdb", fails="short.bin: has 100 bytes")
     assert not pathlib.Path("other_lmdb").exists()
@@ -225,6 +252,7 @@ def check_folder(images):
         p = np.repeat(p, 3, 0) if len(p) == 1 else p
         expected = resize(p.transpose(1, 2, 0), 5, 6).transpose(2, 0, 1)
         assert y[i] == label and abs(x[i] - expected).max() <= 0.51 + ("jpg" in name), (name, abs(x[i] - expected).max())
+    run("data", "convert", "--from=images", "--root=x/", "classes", "left", fails="classes is a folder: root is put before the paths of a list")
     # an error leaves nothing, and what was there before as it was
     pathlib.Path("classes/class2/zz.jpg").write_text("no image")
     for database, more in (("left", ()), ("left", ("--leveldb",)), ("left.h5", ())):
@@ -327,7 +355,7 @@ def check_classify():
         "layer { name: 'mean' type: 'Pooling' bottom: 'data' top: 'mean' pooling_param { pool: AVE global_pooling: true } }\n"
         "layer { name: 'turned' type: 'Power' bottom: 'mean' top: 'mean' power_param { scale: -1 } include { phase: TRAIN stage: 'turned' min_level: 2 } }\n"
         "layer { name: 'p' type: 'Softmax' bottom: 'mean' top: 'p' }\n")
-    pathlib.Path("w.caffemodel").write_bytes(b"")
+    run("net", "convert", "net.prototxt", "w.caffemodel")
     pathlib.Path("names").write_text("blue\ngreen\nred\n")
     for k, colour in enumerate(([0, 0, 255], [0, 255, 0], [255, 0, 0])):
         pathlib.Path(f"colour{k}.png").write_bytes(png(np.tile(np.array(colour), (6, 6, 1))))

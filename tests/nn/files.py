@@ -97,6 +97,26 @@ else:
     run("net", "draw", "w.h5", fails="w.h5: HDF5 files hold no nets")
     pathlib.Path("bad.h5").write_bytes(bytes_of("w.h5")[:700])
     run("net", "convert", "bad.h5", "x.caffemodel", fails="bad.h5")
+    # a layer of the file has all parameters of the net's layer, and no others, in both forms
+    text = bytes_of("w.txt").decode()
+    at = text.index("  blobs {", text.index("  blobs {") + 1)  # the bias of 'c'
+    bias = text[at:text.index("\n  }\n", at) + 5]
+    for change, found in ((text.replace(bias, "", 1), "fewer"), (text.replace(bias, bias + bias, 1), "more")):
+        pathlib.Path("other.txt").write_text(change)
+        for to in ("other.caffemodel", "other.h5"):
+            run("net", "convert", "other.txt", to)
+            said = f"layer 'c' has {'1' if found == 'fewer' else '3'} parameters in the file, 2 in the net" if to.endswith("model") else \
+                f"other.h5: layer 'c' has {found} parameters in the file than the 2 in the net"
+            run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", to, fails=said)
+    # doubles, as nets of doubles have them
+    pathlib.Path("doubles.txt").write_text(text.replace("    data: ", "    double_data: "))
+    for to in ("doubles.caffemodel", "doubles.h5"):
+        run("net", "convert", "doubles.txt", to)
+        run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", to)
+        assert bytes_of("w_iter_0.caffemodel") == bytes_of("w.caffemodel"), to
+
+pathlib.Path("empty.caffemodel").write_bytes(b"")
+run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", "empty.caffemodel", fails="empty.caffemodel: has no layers: it holds no weights")
 
 # the graph: a node for each layer and blob, an edge for each bottom and top
 picture = run("net", "draw", "old.prototxt")

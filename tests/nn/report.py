@@ -112,6 +112,19 @@ np.add.at(expected, (row[truth], row[answers]), 1)
 counts = np.array([int(v) for v in re.findall(r"<td class='n'[^>]*>(\d+)", matrix)]).reshape(expected.shape)
 assert (counts == expected).all() and expected.sum() == 320, (counts, expected)
 
+# --- one label a sample, in two dims: the same matrix. A curve of more points than are drawn ends with the last.
+text = pathlib.Path("net.prototxt").read_text().replace("bottom: 'y' top: 'acc'", "bottom: 'z' top: 'acc'")
+text = text.replace("layer { name: 'c'", "layer { name: 'z' type: 'Reshape' bottom: 'y' top: 'z' reshape_param { shape { dim: 0 dim: 1 } } }\nlayer { name: 'c'", 1)
+pathlib.Path("rows.prototxt").write_text(text)
+pathlib.Path("rows_solver.prototxt").write_text(pathlib.Path("solver.prototxt").read_text().replace("net.prototxt", "rows.prototxt").replace(
+    "max_iter: 40", "max_iter: 2001").replace("display: 10", "display: 1").replace("test_interval: 20", "test_interval: 2001"))
+subprocess.run([TOOL, "train", "--solver", "rows_solver.prototxt", "-w", "1", "--report", "rows.html"], check=True, stdout=subprocess.DEVNULL)
+page = pathlib.Path("rows.html").read_text()
+matrix = re.search(r"<table class='matrix'>(.*?)</table>", page, re.S).group(1)
+assert sum(int(v) for v in re.findall(r"<td class='n'[^>]*>(\d+)", matrix)) == 320, matrix
+curve = re.search(r"<figcaption>loss .*?class='curve' d='([^']*)'", page, re.S).group(1)
+assert curve.count("L") < 2000 and curve.split("L")[-1].startswith("710.0 "), curve[-40:]
+
 # --- labels of places have no matrix, and the report says so
 text = pathlib.Path("net.prototxt").read_text().replace("bottom: 'ip' bottom: 'y' top: 'acc'", "bottom: 'p' bottom: 'q' top: 'acc'")
 text += "".join(f"layer {{ name: '{n}' type: 'DummyData' top: '{n}' include {{ phase: TEST }} dummy_data_param {{ shape {{ dim: 4 dim: {c} dim: 2 dim: 2 }} }} }}\n"

@@ -66,7 +66,18 @@ for lean in ((), ("--lean",), ("--test-workers", "1"), ("--test-workers", "1", "
     for path in pathlib.Path(".").glob("run_iter_*"):
         path.unlink()
 
-# none: it goes on; snapshot: so does it
+# none: it goes on
+run = start("--sigint-effect", "none", "--sighup-effect", "none")
+for number in (signal.SIGINT, signal.SIGHUP):
+    lines_until(run, "Iteration ")
+    run.send_signal(number)
+for _ in range(300):
+    assert "napshot" not in lines_until(run, "Iteration ")[-1]
+assert run.poll() is None, f"a signal without effect has ended it: {run.poll()}"
+run.kill()
+run.wait()
+
+# snapshot: so does it
 run = start("--sigint-effect", "snapshot", "--sighup-effect", "stop")
 lines_until(run, "Iteration 10 ")
 run.send_signal(signal.SIGINT)

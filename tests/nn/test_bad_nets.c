@@ -296,6 +296,11 @@ static void test_calls(void **state)
     REFUSED(ARG, "dm_net_write: 'ip' is no input", dm_net_write(net, "ip", &element));
     REFUSED(ARG, "dm_net_param_read: the net has no parameter -1",
             dm_net_param_read(net, "ip", -1, &ndim, shape, NULL));
+    REFUSED(ARG, "dm_net_shape: an argument is NULL", dm_net_shape(net, "x", NULL, shape));
+    REFUSED(ARG, "dm_net_shape: an argument is NULL", dm_net_shape(net, "x", &ndim, NULL));
+    REFUSED(ARG, "dm_net_read: an argument is NULL", dm_net_read(net, "x", NULL));
+    REFUSED(ARG, "dm_net_write: an argument is NULL", dm_net_write(net, "x", NULL));
+    REFUSED(ARG, "dm_net_param_read: an argument is NULL", dm_net_param_read(net, "ip", 0, NULL, shape, NULL));
     REFUSED(ARG, "dm_net_explain: an argument is NULL", dm_net_explain(net, NULL));
     REFUSED(ARG, "dm_net_show: an argument is NULL", dm_net_show(NULL, &text));
     REFUSED(ARG, "dm_net_convert: an argument is NULL", dm_net_convert("net.prototxt", NULL));
@@ -307,6 +312,14 @@ static void test_calls(void **state)
     REFUSED(ARG, "dm_data_show: database and text must be there", dm_data_show(NULL, 0, 0, &text));
     REFUSED(ARG, "dm_prototxt_print: an argument is NULL", dm_prototxt_print("net.prototxt", NULL, &text));
     CHECK(dm_net_close(net));
+    net = open_text(good, DM_PHASE_TRAIN);
+    REFUSED(STATE, "dm_net_backward: no forward pass came before", dm_net_backward(net));
+    CHECK(dm_net_forward(net, NULL));
+    CHECK(dm_net_backward(net));
+    CHECK(dm_net_close(net));
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    options.store_bytes = -1;
+    REFUSED(ARG, "store_bytes not negative", dm_net_open(session, "net.prototxt", &options, &net));
     net = open_text(X("4, 3") LAYER("ReLU", "'x'", ""), DM_PHASE_TEST);
     REFUSED(ARG, "dm_net_output: 't' has 12 elements", dm_net_output(net, 0, NULL, NULL, &number));
     CHECK(dm_net_close(net));
@@ -318,6 +331,20 @@ static void test_calls(void **state)
     REFUSED(ARG, "dm_solver_links: an argument is NULL", dm_solver_links(solver, NULL));
     REFUSED(ARG, "dm_solver_links: an argument is NULL", dm_solver_links(NULL, &(int64_t){0}));
     CHECK(dm_solver_close(solver));
+    dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
+    settings.store_bytes = -1;
+    REFUSED(ARG, "store_bytes not negative", dm_solver_open(session, "solver.prototxt", &settings, &solver));
+    const char *none[] = {NULL};
+    dm_data_options data = DM_DATA_OPTIONS_INIT;
+    data.from = "lmdb";
+    data.inputs = none;
+    data.input_count = 1;
+    data.database = "made";
+    REFUSED(ARG, "dm_data_convert: input 0 is NULL", dm_data_convert(&data, &(int64_t){0}));
+    none[0] = "list";
+    data.from = "images";
+    data.height = 3;
+    REFUSED(ARG, "height is 3 and width 0: both or neither", dm_data_convert(&data, &(int64_t){0}));
     assert_int_equal(wrong, 0);
 }
 

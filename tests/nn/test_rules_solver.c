@@ -245,11 +245,35 @@ static void test_weights_of_tests(void **state)
     }
 }
 
+/* Elements of outputs are shown in Caffe's order, though images lie with the channels last. */
+static void test_order_of_outputs(void **state)
+{
+    static const float image[4] = {5, 6, 7, 8}; /* two channels of 1 x 2 */
+    (void)state;
+    told t;
+    dm_solver *s = open_solver(
+        LINE("", "") "layer { name: 'p' type: 'Input' top: 'p' input_param { shape { dim: [1, 2, 1, 2] } } }\n"
+                     "layer { name: 'q' type: 'Power' bottom: 'p' top: 'q' }\n",
+        "max_iter: 1 display: 1 test_iter: 1 test_interval: 1", &t);
+    CHECK(dm_net_write(dm_solver_net(s), "p", image));
+    CHECK(dm_net_write(dm_solver_test_net(s, 0), "p", image));
+    CHECK(dm_solver_step(s, 1));
+    for (int k = 0; k < 4; k++) {
+        char train[64], test[64];
+        snprintf(train, sizeof train, "    Train net output #%d: q = %d\n", k + 1, 5 + k);
+        snprintf(test, sizeof test, "    Test net output #%d: q = %d\n", k + 1, 5 + k);
+        assert_non_null(strstr(t.lines, train));
+        assert_non_null(strstr(t.lines, test));
+    }
+    CHECK(dm_solver_close(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_when_tests_run), cmocka_unit_test(test_clipping),
-        cmocka_unit_test(test_shown_loss),     cmocka_unit_test(test_weights_of_tests),
-        cmocka_unit_test(test_heard_in_tests), cmocka_unit_test(test_told_by_tests)};
+        cmocka_unit_test(test_when_tests_run),  cmocka_unit_test(test_clipping),
+        cmocka_unit_test(test_shown_loss),      cmocka_unit_test(test_weights_of_tests),
+        cmocka_unit_test(test_heard_in_tests),  cmocka_unit_test(test_told_by_tests),
+        cmocka_unit_test(test_order_of_outputs)};
     return cmocka_run_group_tests(tests, begin, end);
 }
