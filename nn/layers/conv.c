@@ -329,9 +329,16 @@ dm_status nn_pooling_setup(nn_layer *l)
         status =
             nn_layer_fail(l, "pad", DM_ERR_UNSUPPORTED, "has padding and stochastic pooling, which has none");
     }
-    if (status == DM_OK && (pool->kernel[0] == 0 || pool->kernel[1] == 0) != (pool->global != 0)) {
-        status = nn_layer_fail(l, "pooling_param", DM_ERR_FORMAT,
-                               pool->global ? "has a kernel and global_pooling" : "has no kernel_size");
+    if (status == DM_OK && pool->global) {
+        const char *other = pool->kernel[0] || pool->kernel[1]             ? "a kernel"
+                            : pool->pad[0] || pool->pad[1]                 ? "padding"
+                            : pool->stride[0] != 1 || pool->stride[1] != 1 ? "a stride"
+                                                                           : NULL;
+        if (other) {
+            status = nn_layer_fail(l, "pooling_param", DM_ERR_FORMAT, "has %s and global_pooling", other);
+        }
+    } else if (status == DM_OK && (pool->kernel[0] == 0 || pool->kernel[1] == 0)) {
+        status = nn_layer_fail(l, "pooling_param", DM_ERR_FORMAT, "has no kernel_size");
     }
     if (status != DM_OK) {
         return status;

@@ -23,6 +23,9 @@ dm_status nn_lrn_setup(nn_layer *l)
     lrn->beta = nn_real(l->own, R, "beta");
     lrn->k = nn_real(l->own, R, "k");
     lrn->slices = l->net->slices;
+    if (lrn->within && nn_has(l->own, "k")) { /* as in Caffe */
+        nn_say_unused(l, l->own, "k", "within channels it is 1");
+    }
     return nn_top_shape(l, 0, 4, l->bottom[0]->shape);
 }
 

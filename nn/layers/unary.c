@@ -94,6 +94,9 @@ dm_status nn_log_setup(nn_layer *l)
     const char L[] = "LogParameter";
     double ln = 1;
     dm_status status = log_of_base(l, L, &ln);
+    if (status == DM_OK && ln == 0) {
+        status = nn_layer_fail(l, "base", DM_ERR_FORMAT, "has base 1, to which there are no logarithms");
+    }
     return status == DM_OK ? setup(l, nn_real(l->own, L, "scale"), nn_real(l->own, L, "shift"), 1 / ln)
                            : status;
 }

@@ -116,20 +116,20 @@ dm_status nn_user_types(nn_net *net, const dm_layer_type *types, int count)
                                 "setup, forward, and at most %d bottoms",
                                 i, MOST_BOTTOMS);
         }
-        net->types[net->type_count++] =
-            (nn_user_type){.given = t,
-                           .seen = {.name = t.name,
-                                    .field = "python_param",
-                                    .bottoms = {t.bottoms[0], t.bottoms[1]},
-                                    .tops = {t.tops[0], t.tops[1]},
-                                    .traits = (t.bottoms[1] == 0 ? NN_SOURCE : 0) | (t.waits ? NN_WAITS : 0) |
-                                              (t.prepare ? NN_KEEPS : 0) | NN_NUMBERS,
-                                    .differentiable = t.gradients,
-                                    .setup = setup,
-                                    .prepare = prepare,
-                                    .forward = forward,
-                                    .backward = t.backward ? backward : NULL,
-                                    .drop = drop}};
+        net->types[net->type_count++] = (nn_user_type){
+            .given = t,
+            .seen = {.name = t.name,
+                     .field = "python_param",
+                     .bottoms = {t.bottoms[0], t.bottoms[1]},
+                     .tops = {t.tops[0], t.tops[1]},
+                     .traits = NN_LOOKS | (t.bottoms[1] == 0 ? NN_SOURCE : 0) | (t.waits ? NN_WAITS : 0) |
+                               (t.prepare ? NN_KEEPS : 0) | NN_NUMBERS,
+                     .differentiable = t.gradients,
+                     .setup = setup,
+                     .prepare = prepare,
+                     .forward = forward,
+                     .backward = t.backward ? backward : NULL,
+                     .drop = drop}};
     }
     return DM_OK;
 }

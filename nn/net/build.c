@@ -29,6 +29,10 @@ dm_status nn_net_upgrade_inputs(nn_message *net)
     if (names == 0 && shapes == 0 && dims == 0) {
         return DM_OK;
     }
+    if (shapes && dims) {
+        return nn_fail_at(net, nn_line(net, "input_dim"), DM_ERR_FORMAT,
+                          "only one of input_shape and input_dim may be there");
+    }
     if (shapes != names && dims != 4 * names) {
         return nn_fail_at(
             net, nn_line(net, "input"), DM_ERR_FORMAT,

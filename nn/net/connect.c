@@ -179,6 +179,36 @@ static dm_status no_gradient(const nn_layer *l)
                          l->type->name);
 }
 
+/* Does a blob depend on parameters that are learned? Top i of a Filter has samples of bottom i alone. */
+static bool learned(const nn_blob *b)
+{
+    const nn_layer *l = b->producer;
+    for (int i = 0; strcmp(l->type->name, "Filter") == 0 && i < l->tops; i++) {
+        if (l->top[i] == b) {
+            return learned(l->bottom[i]);
+        }
+    }
+    return b->need_backward;
+}
+
+/* A bottom that would have to get a gradient, for it depends on parameters or the file says so, but has none.
+ */
+static dm_status check_bottom(const nn_layer *l, int i)
+{
+    const bool said = nn_count(l->message, "propagate_down") > 0;
+    const bool asked = said ? nn_int_at(l->message, "propagate_down", l->pair + i) != 0
+                            : learned(l->bottom[i]) && !l->net->force;
+    if (!asked || !l->need_backward || l->net->phase != NN_TRAIN || (l->type->traits & NN_LOOKS) ||
+        differentiable(l, i)) {
+        return DM_OK;
+    }
+    return nn_layer_fail(
+        l, said ? "propagate_down" : "bottom", DM_ERR_UNSUPPORTED,
+        "reads '%s', which %s: %s layers have no gradient by it, and take propagate_down: false for it",
+        l->bottom[i]->name, said ? "has propagate_down: true" : "depends on parameters that are learned",
+        l->type->name);
+}
+
 /* From the end: a layer that adds nothing to the loss, or whose gradients nobody wants, has no backward pass.
  */
 dm_status nn_mark_backward(nn_net *net)
@@ -199,6 +229,10 @@ dm_status nn_mark_backward(nn_net *net)
             l->need_backward = false;
         }
         for (int i = 0; i < l->bottoms; i++) {
+            dm_status status = check_bottom(l, i);
+            if (status != DM_OK) {
+                return status;
+            }
             l->down[i] = l->down[i] && l->need_backward && differentiable(l, i);
             l->bottom[i]->under_loss = l->bottom[i]->under_loss || contributes;
             l->bottom[i]->has_diff = l->bottom[i]->has_diff || l->down[i];

@@ -117,7 +117,8 @@ typedef struct nn_layer_type {
  * computed in ranges (split.c), for which alone it prepares something. NN_KEEPS: what it prepares has a meaning
  * from one pass to the next. NN_EACH: with several bottoms it has as many tops, and each pair is an nn_layer;
  * the first one's parameters are those of all. NN_NUMBERS: bottoms may be numbers of the whole batch, which
- * have no dims. */
+ * have no dims. NN_LOOKS: bottoms that get no gradient may depend on parameters, as in Caffe; of other layers
+ * that is an error. */
 enum {
     NN_LOSS = 1,
     NN_SOURCE = 2,
@@ -127,7 +128,8 @@ enum {
     NN_CUTS = 32,
     NN_KEEPS = 64,
     NN_EACH = 128,
-    NN_NUMBERS = 256
+    NN_NUMBERS = 256,
+    NN_LOOKS = 512
 };
 
 /* How workers share a layer: the samples; ranges of its outputs; or both, as a grid. */
