@@ -72,7 +72,8 @@ typedef struct dm_layer_blob {
     double loss_weight;
 } dm_layer_blob;
 
-/* For those functions alone; of other layers NULL, -1 or DM_ERR_ARG. */
+/* For those functions alone; of other layers NULL, -1 or DM_ERR_ARG. What one function alone may call is
+ * DM_ERR_STATE in the others. */
 DM_API dm_session *dm_layer_session(const dm_layer *layer);
 DM_API const char *dm_layer_name(const dm_layer *layer);
 DM_API const char *dm_layer_text(const dm_layer *layer); /* python_param.param_str; "" if there is none */
@@ -386,8 +387,8 @@ typedef struct dm_solver_options {
      * if the function never writes it. The net needs no other loss then. A step is recorded once and run as a
      * program: so the function makes the same calls each time, from whatever call of the solver it is called;
      * one that waits or reads elements says so in own_waits, and steps go call by call. A status that is not
-     * DM_OK ends the step. Of a lean solver it may read the blobs that own_loss names. Both or neither of
-     * own_loss and own: else DM_ERR_ARG. */
+     * DM_OK ends the step. It may not call the solver or passes of its net (DM_ERR_STATE). Of a lean solver it
+     * may read the blobs that own_loss names. Both or neither of own_loss and own: else DM_ERR_ARG. */
     const char *own_loss;
     dm_status (*own)(void *context, dm_net *net, dm_array loss);
     void *own_context;

@@ -13,12 +13,21 @@ typedef struct nn_user_type {
 typedef struct user_state {
     void *mine;     /* the program's */
     unsigned asked; /* gradients of bottoms that its function has asked for in this pass */
-    bool back;      /* in its function backward */
+    enum { ELSEWHERE, IN_SETUP, IN_BACKWARD } at;
 } user_state;
 
 static const dm_layer_type *given(const nn_layer *l)
 {
     return &((const nn_user_type *)l->type)->given;
+}
+
+typedef dm_status (*user_function)(dm_layer *layer, void *context);
+
+/* Calls a function of the program, which may fail without a text. */
+static dm_status call(nn_layer *l, user_function function)
+{
+    (void)!dm_error_set(DM_ERR_ARG, "it gives no reason");
+    return function(l, given(l)->context);
 }
 
 /* The text of a failure of the program's function, with the place of the layer. */
@@ -38,8 +47,12 @@ static dm_status setup(nn_layer *l)
     for (int i = 0; i < NN_COUNT(known); i++) {
         nn_use(l->own, known[i]);
     }
-    dm_status status = u ? failed(l, "setup", given(l)->setup(l, given(l)->context))
-                         : dm_error_no_memory("a layer", sizeof *u);
+    if (!u) {
+        return dm_error_no_memory("a layer", sizeof *u);
+    }
+    u->at = IN_SETUP;
+    dm_status status = failed(l, "setup", call(l, given(l)->setup));
+    u->at = ELSEWHERE;
     for (int i = 0; status == DM_OK && i < l->tops; i++) {
         if (l->top[i]->count == 0) {
             status =
@@ -53,21 +66,21 @@ static dm_status setup(nn_layer *l)
 static dm_status prepare(nn_layer *l)
 {
     const dm_layer_type *t = given(l);
-    return t->prepare ? failed(l, "prepare", t->prepare(l, t->context)) : DM_OK;
+    return t->prepare ? failed(l, "prepare", call(l, t->prepare)) : DM_OK;
 }
 
 static dm_status forward(nn_layer *l)
 {
-    return failed(l, "forward", given(l)->forward(l, given(l)->context));
+    return failed(l, "forward", call(l, given(l)->forward));
 }
 
 static dm_status backward(nn_layer *l)
 {
     user_state *u = l->u.state;
     u->asked = 0;
-    u->back = true;
-    dm_status status = failed(l, "backward", given(l)->backward(l, given(l)->context));
-    u->back = false;
+    u->at = IN_BACKWARD;
+    dm_status status = failed(l, "backward", call(l, given(l)->backward));
+    u->at = ELSEWHERE;
     for (int i = 0; status == DM_OK && i < l->bottoms; i++) {
         if (l->down[i]) {
             dm_array down = nn_down(l, i);
@@ -159,6 +172,11 @@ static dm_status refuse(const char *call, const char *text)
     return dm_error_set(DM_ERR_ARG, "%s: %s", call, text);
 }
 
+static const user_state *state_of(const nn_layer *l)
+{
+    return l->u.state;
+}
+
 dm_session *dm_layer_session(const dm_layer *l)
 {
     return is_users(l) ? l->net->session : NULL;
@@ -192,7 +210,7 @@ dm_dtype dm_layer_wire(const dm_layer *l)
 uint64_t dm_layer_seed(const dm_layer *l)
 {
     /* a backward pass comes when the number of the forward pass has advanced */
-    return is_users(l) ? nn_layer_seed(l, l->net->pass - ((const user_state *)l->u.state)->back) : 0;
+    return is_users(l) ? nn_layer_seed(l, l->net->pass - (state_of(l)->at == IN_BACKWARD)) : 0;
 }
 
 void **dm_layer_state(dm_layer *l)
@@ -236,6 +254,9 @@ dm_status dm_layer_set_top(dm_layer *l, int i, int ndim, const int64_t *shape)
     if (!is_users(l) || i < 0 || i >= l->tops || ndim < 0 || ndim > DM_MAX_DIMS || (ndim && !shape)) {
         return refuse("dm_layer_set_top", "there is no such top, or the shape has no 0 to 8 dims");
     }
+    if (state_of(l)->at != IN_SETUP) {
+        return dm_error_set(DM_ERR_STATE, "dm_layer_set_top: only the function setup may call it");
+    }
     return ndim ? nn_top_shape(l, i, ndim, shape) : nn_top_number(l, i);
 }
 
@@ -244,6 +265,9 @@ dm_status dm_layer_add_param(dm_layer *l, int ndim, const int64_t *shape, double
     nn_param *p = NULL;
     if (!is_users(l) || ndim < 1 || ndim > DM_MAX_DIMS || !shape || l->params == NN_MAX_PARAMS) {
         return refuse("dm_layer_add_param", "there may be 6 parameters of 1 to 8 dims");
+    }
+    if (state_of(l)->at != IN_SETUP) {
+        return dm_error_set(DM_ERR_STATE, "dm_layer_add_param: only the function setup may call it");
     }
     dm_status status = nn_new_param(l, ndim, shape, NULL, &p);
     if (status == DM_OK && p->owner == l) {
@@ -276,6 +300,9 @@ dm_status dm_layer_gradient(dm_layer *l, int bottom, dm_array *out)
         return refuse("dm_layer_gradient", "there is no such bottom");
     }
     user_state *u = l->u.state;
+    if (u->at != IN_BACKWARD) {
+        return dm_error_set(DM_ERR_STATE, "dm_layer_gradient: only the function backward may call it");
+    }
     *out = l->down[bottom] ? nn_down(l, bottom) : DM_NO_ARRAY;
     u->asked |= l->down[bottom] ? 1U << bottom : 0;
     return DM_OK;

@@ -131,9 +131,19 @@ dm_status dm_net_save(dm_net *net, const char *path)
     return nn_net_leave(net, status == DM_OK ? nn_net_save(net, path) : status);
 }
 
+/* A pass begins: not within another one. */
+static dm_status not_within(const dm_net *net, const char *call)
+{
+    dm_status status = given(net, call);
+    return status == DM_OK && net->own.called
+               ? dm_error_set(DM_ERR_STATE, "%s: the function own of a solver called it for the solver's net",
+                              call)
+               : status;
+}
+
 dm_status dm_net_forward(dm_net *net, double *loss)
 {
-    dm_status status = given(net, "dm_net_forward");
+    dm_status status = not_within(net, "dm_net_forward");
     status = status == DM_OK ? nn_net_enter(net) : status;
     if (status != DM_OK) {
         return status;
@@ -145,7 +155,7 @@ dm_status dm_net_forward(dm_net *net, double *loss)
 
 dm_status dm_net_backward(dm_net *net)
 {
-    dm_status status = given(net, "dm_net_backward");
+    dm_status status = not_within(net, "dm_net_backward");
     if (status == DM_OK && net->phase != NN_TRAIN) {
         return dm_error_set(DM_ERR_STATE, "dm_net_backward: the net has the phase TEST and no gradients");
     }

@@ -182,7 +182,7 @@ typedef struct nn_own {
     dm_status (*function)(void *context, dm_net *net,
                           dm_array loss); /* NULL: there is none, or the program writes gradients */
     void *context;
-    bool waits;
+    bool waits, called; /* called: just now */
 } nn_own;
 
 /* Of one worker, a second: bytes that it sends, that it reads and writes; operations in products. wait: seconds

@@ -26,9 +26,12 @@ dm_status nn_forward_part(nn_net *net, bool sources)
             status = status == DM_OK ? nn_time_end(l, false) : status;
         }
     }
-    return status == DM_OK && !sources && net->own.function
-               ? net->own.function(net->own.context, net, net->value)
-               : status;
+    if (status == DM_OK && !sources && net->own.function) {
+        net->own.called = true;
+        status = net->own.function(net->own.context, net, net->value);
+        net->own.called = false;
+    }
+    return status;
 }
 
 dm_status nn_forward(nn_net *net)

@@ -352,17 +352,35 @@ static dm_status train(dm_solver *s, int64_t end)
     return status;
 }
 
+/* Not from a function of the program that the solver calls. */
+static dm_status work_begin(dm_solver *s, const char *call)
+{
+    if (s->busy) {
+        return dm_error_set(DM_ERR_STATE,
+                            "%s: the solver is at work, and has called the function that calls this", call);
+    }
+    dm_status status = nn_net_enter(s->net);
+    s->busy = status == DM_OK;
+    return status;
+}
+
+static dm_status work_end(dm_solver *s, dm_status status)
+{
+    s->busy = false;
+    return nn_net_leave(s->net, status);
+}
+
 dm_status dm_solver_step(dm_solver *s, int64_t iterations)
 {
     if (!s || iterations < 0) {
         return dm_error_set(DM_ERR_ARG, "dm_solver_step: solver must be there, iterations not negative");
     }
-    dm_status status = nn_net_enter(s->net);
+    dm_status status = work_begin(s, "dm_solver_step");
     if (status != DM_OK) {
         return status;
     }
     status = train(s, s->iter + iterations);
-    return nn_net_leave(s->net, status == DM_OK ? nn_test_finish(s) : status);
+    return work_end(s, status == DM_OK ? nn_test_finish(s) : status);
 }
 
 /* After the last update: the loss that follows from it, and the last test. */
@@ -410,13 +428,14 @@ static dm_status run(dm_solver *s)
 
 dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
 {
-    dm_status status = s ? nn_net_enter(s->net) : dm_error_set(DM_ERR_ARG, "dm_solver_run: solver is NULL");
+    dm_status status =
+        s ? work_begin(s, "dm_solver_run") : dm_error_set(DM_ERR_ARG, "dm_solver_run: solver is NULL");
     if (status != DM_OK) {
         return status;
     }
     s->ask = ask;
     s->ask_context = context;
-    status = nn_net_leave(s->net, run(s));
+    status = work_end(s, run(s));
     s->ask = NULL;
     s->stopped = false;
     return status;
@@ -424,9 +443,9 @@ dm_status dm_solver_run(dm_solver *s, int (*ask)(void *context), void *context)
 
 dm_status dm_solver_restore(dm_solver *s, const char *path)
 {
-    dm_status status =
-        s && path ? nn_net_enter(s->net) : dm_error_set(DM_ERR_ARG, "dm_solver_restore: an argument is NULL");
-    return status == DM_OK ? nn_net_leave(s->net, nn_solver_restore(s, path)) : status;
+    dm_status status = s && path ? work_begin(s, "dm_solver_restore")
+                                 : dm_error_set(DM_ERR_ARG, "dm_solver_restore: an argument is NULL");
+    return status == DM_OK ? work_end(s, nn_solver_restore(s, path)) : status;
 }
 
 dm_status dm_solver_snapshot(dm_solver *s)

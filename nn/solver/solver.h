@@ -79,6 +79,7 @@ struct dm_solver {
     int (*ask)(void *context); /* as of dm_solver_run, while that runs; NULL: nobody is asked */
     void *ask_context;
     bool stopped; /* it has asked for the end */
+    bool busy;    /* in a call that trains or restores */
     double display_time;
     int64_t display_iter;
 };

@@ -130,11 +130,65 @@ static dm_status nothing(dm_layer *l, void *context)
     return DM_OK;
 }
 
+static dm_status without_text(dm_layer *l, void *context)
+{
+    (void)l;
+    (void)context;
+    return DM_ERR_LIMIT;
+}
+
 static void expect(dm_status status, dm_status expected, const char *words)
 {
     if (status != expected || !strstr(dm_error_message(), words)) {
         fail_msg("status %d, %s; expected %d, %s", (int)status, dm_error_message(), (int)expected, words);
     }
+}
+
+static dm_status as_bottom(dm_layer *l, void *context)
+{
+    dm_layer_blob x = {.size = sizeof x};
+    dm_array gradient;
+    (void)context;
+    CHECK(dm_layer_bottom(l, 0, &x));
+    expect(dm_layer_gradient(l, 0, &gradient), DM_ERR_STATE, "dm_layer_gradient: only the function backward");
+    return dm_layer_set_top(l, 0, x.ndim, x.shape);
+}
+
+static dm_status too_late(dm_layer *l, void *context)
+{
+    static const int64_t shape[] = {2, 3};
+    dm_array gradient;
+    (void)context;
+    expect(dm_layer_set_top(l, 0, 2, shape), DM_ERR_STATE, "dm_layer_set_top: only the function setup");
+    expect(dm_layer_add_param(l, 2, shape, 0), DM_ERR_STATE, "dm_layer_add_param: only the function setup");
+    expect(dm_layer_gradient(l, 0, &gradient), DM_ERR_STATE, "dm_layer_gradient: only the function backward");
+    return DM_ERR_FORMAT;
+}
+
+/* Calls of functions that are not theirs; and a failure without a text, which has not that of an older one. */
+static void test_wrong_function(void **state)
+{
+    (void)state;
+    dm_net_options options = DM_NET_OPTIONS_INIT;
+    dm_layer_type type = DM_LAYER_TYPE_INIT;
+    dm_net *net = NULL;
+    type.name = "Late";
+    type.setup = as_bottom;
+    type.forward = too_late;
+    type.prepare = nothing;
+    options.layer_types = &type;
+    options.layer_type_count = 1;
+    CHECK(dm_net_open_text(session, INPUTS SIMPLE("n", "Late", "data", "n", ""), NULL, &options, &net));
+    assert_true(dm_net_forward(net, NULL) == DM_ERR_FORMAT);
+    CHECK(dm_net_close(net));
+    type.setup = as_bottom;
+    type.prepare = too_late;
+    assert_true(dm_net_open_text(session, INPUTS SIMPLE("n", "Late", "data", "n", ""), NULL, &options, &net) ==
+                DM_ERR_FORMAT);
+    type.prepare = NULL;
+    type.setup = without_text;
+    expect(dm_net_open_text(session, INPUTS SIMPLE("n", "Late", "data", "n", ""), NULL, &options, &net),
+           DM_ERR_LIMIT, "net:2: layer 'n' failed in its function setup: it gives no reason");
 }
 
 static void test_refused(void **state)
@@ -540,6 +594,39 @@ static void train_own(const own_case *o, told *t, float params[OWN_PARAMS])
     CHECK(dm_solver_close(solver));
 }
 
+/* Calls that would call the function again. */
+static dm_status calls_back(void *context, dm_net *net, dm_array loss)
+{
+    dm_solver *solver = *(dm_solver **)context;
+    (void)loss;
+    expect(dm_solver_step(solver, 1), DM_ERR_STATE, "dm_solver_step: the solver is at work");
+    expect(dm_solver_run(solver, NULL, NULL), DM_ERR_STATE, "dm_solver_run: the solver is at work");
+    expect(dm_solver_restore(solver, "none"), DM_ERR_STATE, "dm_solver_restore: the solver is at work");
+    expect(dm_net_forward(net, NULL), DM_ERR_STATE, "dm_net_forward: the function own of a solver called it");
+    expect(dm_net_backward(net), DM_ERR_STATE, "dm_net_backward: the function own of a solver called it");
+    return DM_OK;
+}
+
+static void test_calls_back(void **state)
+{
+    (void)state;
+    dm_solver_options options = DM_SOLVER_OPTIONS_INIT;
+    dm_solver *solver = NULL;
+    write_file(
+        "net.prototxt",
+        "layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [6, 5] } } }\n" IP(
+            "q", "data", "5"));
+    write_file("solver.prototxt", "net: 'net.prototxt' base_lr: 0.05 lr_policy: 'fixed' max_iter: 6\n");
+    options.own_loss = "q";
+    options.own = calls_back;
+    options.own_context = &solver;
+    for (options.own_waits = 0; options.own_waits < 2; options.own_waits++) {
+        CHECK(dm_solver_open(session, "solver.prototxt", &options, &solver));
+        CHECK(dm_solver_step(solver, 2));
+        CHECK(dm_solver_close(solver));
+    }
+}
+
 static void test_solver_own_loss(void **state)
 {
     static const own_case cases[] = {{"", .layer = true},
@@ -628,6 +715,8 @@ int main(void)
                                        cmocka_unit_test(test_solvers),
                                        cmocka_unit_test(test_lean),
                                        cmocka_unit_test(test_solver_own_loss),
-                                       cmocka_unit_test(test_solver_own_refused)};
+                                       cmocka_unit_test(test_solver_own_refused),
+                                       cmocka_unit_test(test_wrong_function),
+                                       cmocka_unit_test(test_calls_back)};
     return cmocka_run_group_tests(tests, begin, end);
 }
