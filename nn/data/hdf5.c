@@ -242,6 +242,7 @@ dm_status nn_hdf5_shape(nn_hdf5 *f, const char *name, int *ndim, int64_t shape[D
     hsize_t dims[H5S_MAX_RANK];
     enter();
     opened o = open_set(f, name);
+    const bool there = o.set >= 0;
     int n = is_number(o) ? H5Sget_simple_extent_ndims(o.space) : -1;
     n = n >= 0 && n <= DM_MAX_DIMS ? H5Sget_simple_extent_dims(o.space, dims, NULL) : -1;
     close_set(o);
@@ -254,7 +255,8 @@ dm_status nn_hdf5_shape(nn_hdf5 *f, const char *name, int *ndim, int64_t shape[D
         shape[d] = (int64_t)dims[d];
     }
     *ndim = n;
-    return n < 0 ? h5_failed(f, name, "is no array of numbers in at most 8 dims") : DM_OK;
+    return n >= 0 ? DM_OK
+                  : h5_failed(f, name, there ? "is no array of numbers in at most 8 dims" : "is not there");
 }
 
 static dm_status read_as(nn_hdf5 *f, const char *name, hid_t type, int64_t count, void *out)

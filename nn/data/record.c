@@ -112,6 +112,9 @@ dm_status nn_source_open(const char *path, nn_backend backend, nn_source **out)
                             "%s: is a LevelDB (it has CURRENT), and is read as an LMDB: write backend: LEVELDB",
                             path);
     }
+    if (backend == NN_LEVELDB && !has_file(path, "CURRENT")) { /* the library would make a folder */
+        return dm_error_set(DM_ERR_IO, "%s: is no LevelDB: there is no file CURRENT in such a folder", path);
+    }
     return backend == NN_LMDB ? nn_lmdb_open(path, out) : nn_leveldb_open(path, out);
 }
 

@@ -118,7 +118,7 @@ dm_status dm_data_show(const char *database, int64_t first, int64_t records, cha
     enum { LABELS = 1000 };
     nn_source *source = NULL;
     size_t length = 0;
-    int64_t labels[LABELS] = {0}, damaged = 0;
+    int64_t labels[LABELS] = {0}, other = 0, damaged = 0;
     if (!database || !text || first < 0 || records < 0) {
         return dm_error_set(DM_ERR_ARG, "dm_data_show: database and text must be there, numbers not negative");
     }
@@ -141,6 +141,8 @@ dm_status dm_data_show(const char *database, int64_t first, int64_t records, cha
         }
         if (r.label >= 0 && r.label < LABELS) {
             labels[r.label]++;
+        } else {
+            other++;
         }
         nn_record_drop(&r);
     }
@@ -150,6 +152,9 @@ dm_status dm_data_show(const char *database, int64_t first, int64_t records, cha
         if (labels[i]) {
             fprintf(to, " %d: %lld", i, (long long)labels[i]);
         }
+    }
+    if (other) {
+        fprintf(to, " below 0 or above %d: %lld", LABELS - 1, (long long)other);
     }
     fputc('\n', to);
     nn_source_close(source);

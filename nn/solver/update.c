@@ -112,13 +112,24 @@ dm_status nn_solver_histories(dm_solver *s)
 /* Adds the squares of a gradient to the norm, by slices: the same bits on any number of workers. */
 static dm_status add_squares(dm_solver *s, const nn_param *p, double beta)
 {
-    dm_array column = DM_NO_ARRAY;
-    dm_status status = dm_array_reshape(s->session, p->diff, 2, (int64_t[]){p->count, 1}, &column);
+    dm_array column = DM_NO_ARRAY, rows = DM_NO_ARRAY;
+    dm_array_info info = {.size = sizeof info};
+    dm_status status = DM_OK;
+    if (p->range &&
+        (p->dealt || p->range_dim > 0)) { /* a worker has rows from several places, or parts of rows */
+        status = dm_array_query(s->session, p->diff, &info);
+        status =
+            status == DM_OK ? dm_array_create(s->session, DM_F32, info.ndim, info.shape, NULL, &rows) : status;
+        status = status == DM_OK ? dm_copy(s->session, p->diff, rows) : status;
+    }
+    status = status == DM_OK
+                 ? dm_array_reshape(s->session, rows.id ? rows : p->diff, 2, (int64_t[]){p->count, 1}, &column)
+                 : status;
     if (status == DM_OK) {
         status = dm_channel_sums(s->session, DM_SLICES, 1, column, column, beta, s->norm);
     }
-    dm_status end = dm_array_destroy(s->session, column);
-    return status == DM_OK ? end : status;
+    const dm_status ends[] = {dm_array_destroy(s->session, column), dm_array_destroy(s->session, rows)};
+    return status != DM_OK ? status : ends[0] != DM_OK ? ends[0] : ends[1];
 }
 
 /* The factor that brings the gradients to the length that clip_gradients allows: 1 if they are not longer.

@@ -217,6 +217,13 @@ def check_databases():
                           batches=5)
         assert (x == expected[order]).all() and (y == truth[order]).all()
         run("data", "convert", "--from=lmdb", "cifar_lmdb", "cifar.h5", fails="cifar.h5: the file is there already")
+    # a LevelDB that is not there: nothing is made in its place; labels that the table has no column for
+    extract(DATA.format(db="no_such_level", backend="LEVELDB", n=4, own="", transform=""), fails="no_such_level: is no LevelDB|was built without")
+    assert not pathlib.Path("no_such_level").exists()
+    shutil.rmtree("odd_lmdb", ignore_errors=True)
+    pathlib.Path("probe.list").write_text("probe.png -3\nprobe.png 1000\nprobe.png 999\n")
+    if have("PNG", "data", "convert", "--from=images", "probe.list", "odd_lmdb"):
+        assert "of each label: 999: 1 below 0 or above 999: 2\n" in run("data", "show", "odd_lmdb")
     # from a random record on, and shuffled
     x, y, _ = extract(DATA.format(db="cifar_lmdb", backend="LMDB", n=4, own="rand_skip: 9", transform=""), batches=5)
     first = next(k for k in range(10) if (x[0] == expected[k]).all())

@@ -227,6 +227,27 @@ static void test_splits(void **state)
     }
 }
 
+/* The length of all gradients, in all forms: those of a deconvolution lie by parts of rows, those of layers by
+ * both that are dealt out by rows from several places. */
+static void test_clipped_splits(void **state)
+{
+    static const char *const splits[] = {"c=batch,up=batch,a=batch,s=batch,b=batch",
+                                         "c=features,up=features,a=features,s=features,b=features",
+                                         "c=both,up=both,a=both,s=both,b=both"};
+    static left *of_one;
+    (void)state;
+    for (int i = 0; i < COUNT(splits); i++) {
+        const way w = {SETTINGS "momentum: 0.9 clip_gradients: 0.5", splits[i], DM_F32, 0, 4, 0, splits[i], 0};
+        left *all = train(&w, i == 1 ? DM_UPDATE_WHOLE : DM_UPDATE_DEALT, NULL);
+        if (of_one) {
+            expect_same(w.name, of_one, all, true);
+            free(all);
+        } else {
+            of_one = all;
+        }
+    }
+}
+
 /* Dealt out or whole, a state goes on in the other way. (What gradients are on the wire is told again.) */
 static void test_resumed(void **state)
 {
@@ -310,6 +331,7 @@ static void test_chosen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_splits),
-                                       cmocka_unit_test(test_resumed), cmocka_unit_test(test_chosen)};
+                                       cmocka_unit_test(test_clipped_splits), cmocka_unit_test(test_resumed),
+                                       cmocka_unit_test(test_chosen)};
     return run_on_workers_or_ranks(tests);
 }

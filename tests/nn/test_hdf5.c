@@ -134,7 +134,7 @@ static void test_refusals(void **state)
         {"hdf5_data_param { source: 'missing' batch_size: 4 }",
          "net.prototxt:1: layer 'd' cannot read its data: missing: cannot"},
         {"hdf5_data_param { source: 'wrong' batch_size: 4 }", "cannot read its data: wrong: is no HDF5 file"},
-        {"hdf5_data_param { source: 'names' batch_size: 4 }", "rows0.h5: 'z' is no array of numbers"},
+        {"hdf5_data_param { source: 'names' batch_size: 4 }", "rows0.h5: 'z' is not there"},
         {"hdf5_data_param { source: 'list' }", "needs a source and a batch_size"},
         {"transform_param { scale: 2 } hdf5_data_param { source: 'list' batch_size: 4 }",
          "has transform_param"}};

@@ -140,8 +140,8 @@ static void test_both_ways(void **state)
         char *database = shown("rows"), *file = shown("back.h5");
         assert_int_equal(times(database, i == 0 ? "2 x 3 x 4 bytes" : "2 x 3 x 4 numbers"), ROWS);
         assert_int_equal(times(file, "2 x 3 x 4 numbers"), ROWS);
-        assert_non_null(
-            strstr(file, "back.h5: 8 records, 0 damaged; of each label: 0: 1 1: 1 2: 1 3: 1 4: 1 5: 1\n"));
+        assert_non_null(strstr(file, "back.h5: 8 records, 0 damaged; of each label: 0: 1 1: 1 2: 1 3: 1 4: 1 "
+                                     "5: 1 below 0 or above 999: 2\n"));
         free(database);
         free(file);
         for (int k = 0; k < 2; k++) {
@@ -245,7 +245,7 @@ static void test_refusals(void **state)
     } cases[] = {
         {{"missing.h5"}, "missing.h5: cannot be read"},
         {{"wrong.h5"}, "wrong.h5: is no HDF5 file"},
-        {{"unlabelled.h5"}, "unlabelled.h5: 'label' is no array of numbers"},
+        {{"unlabelled.h5"}, "unlabelled.h5: 'label' is not there"},
         {{"short.h5"}, "short.h5: 'label' does not have one number for each of the 3 rows"},
         {{"half.h5"}, "half.h5: 'label' of row 2 is 0.5, no whole number"},
         {{"large.h5"}, "large.h5: 'label' of row 2 is 3e+09, no whole number"},
