@@ -22,6 +22,28 @@ static void pass_over(const dm_solver *s)
     }
 }
 
+dm_status nn_solver_probe(const dm_solver *s)
+{
+    const size_t room = strlen(s->prefix) + 16;
+    char *probe = malloc(room);
+    if (!probe) {
+        return dm_error_no_memory("a path", room);
+    }
+    snprintf(probe, room, "%s.tempfile", s->prefix);
+    const bool there = access(probe, F_OK) == 0;
+    FILE *f = fopen(probe, "ae");
+    if (f) {
+        fclose(f);
+    }
+    if (f && !there) {
+        unlink(probe);
+    }
+    free(probe);
+    return f ? DM_OK
+             : nn_fail_at(s->m, nn_line(s->m, "snapshot_prefix"), DM_ERR_IO, "no file can be written at '%s'",
+                          s->prefix);
+}
+
 /* The prefix of snapshots: that of the file, its file name added where it is a folder, or the solver's path
  * without extension. */
 static dm_status find_prefix(dm_solver *s, const char *path)
@@ -42,24 +64,7 @@ static dm_status find_prefix(dm_solver *s, const char *path)
     if (point && !strchr(point, '/')) {
         *point = 0;
     }
-    if (s->snapshot) { /* better now than after hours */
-        char *probe = malloc(room + 16);
-        if (!probe) {
-            return dm_error_no_memory("a path", room + 16);
-        }
-        snprintf(probe, room + 16, "%s.tempfile", s->prefix);
-        FILE *f = fopen(probe, "we");
-        if (f) {
-            fclose(f);
-            unlink(probe);
-        }
-        free(probe);
-        if (!f) {
-            return nn_fail_at(s->m, nn_line(s->m, "snapshot_prefix"), DM_ERR_IO,
-                              "no file can be written at '%s'", s->prefix);
-        }
-    }
-    return DM_OK;
+    return s->snapshot ? nn_solver_probe(s) : DM_OK;
 }
 
 static dm_status check_ranges(const dm_solver *s)

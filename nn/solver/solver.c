@@ -412,9 +412,10 @@ static dm_status run(dm_solver *s)
 {
     nn_solver_log(s, "Solving %s", s->net->name);
     nn_solver_log(s, "Learning Rate Policy: %s", nn_string(s->m, "SolverParameter", "lr_policy"));
-    dm_status status = train(s, s->max_iter);
-    if (status == DM_OK && nn_int(s->m, "SolverParameter", "snapshot_after_train") &&
-        (!s->snapshot || s->iter % s->snapshot != 0)) {
+    const bool after = nn_int(s->m, "SolverParameter", "snapshot_after_train") != 0;
+    dm_status status = after ? nn_solver_probe(s) : DM_OK; /* better now than after hours */
+    status = status == DM_OK ? train(s, s->max_iter) : status;
+    if (status == DM_OK && after && (!s->snapshot || s->iter % s->snapshot != 0)) {
         status = nn_solver_snapshot(s);
     }
     status = status == DM_OK ? nn_test_finish(s) : status;

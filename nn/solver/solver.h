@@ -93,6 +93,8 @@ double nn_solver_now(void); /* seconds */
 dm_status nn_solver_hear(dm_solver *solver);
 /* --- settings.c: fields that are no nets. path: the solver's file. */
 dm_status nn_solver_settings(dm_solver *solver, const char *path);
+/* Can a snapshot be written? Leaves nothing. */
+dm_status nn_solver_probe(const dm_solver *solver);
 /* --- nets.c */
 dm_status nn_solver_nets(dm_solver *solver);
 /* --- rate.c: the learning rate of this iteration. Moves the step of multistep. */

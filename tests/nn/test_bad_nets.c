@@ -348,6 +348,15 @@ static void test_calls(void **state)
     REFUSED(ARG, "dm_solver_links: an argument is NULL", dm_solver_links(solver, NULL));
     REFUSED(ARG, "dm_solver_links: an argument is NULL", dm_solver_links(NULL, &(int64_t){0}));
     CHECK(dm_solver_close(solver));
+    /* the snapshot after the last iteration is what a run is for: its place is looked at before the first one
+     */
+    write_file("solver.prototxt",
+               SETTINGS("net: 'net.prototxt' lr_policy: 'fixed' snapshot_prefix: '/no/such/x'"));
+    CHECK(dm_solver_open(session, "solver.prototxt", NULL, &solver));
+    REFUSED(IO, "no file can be written at '/no/such/x'", dm_solver_run(solver, NULL, NULL));
+    assert_int_equal(dm_solver_iteration(solver), 0);
+    CHECK(dm_solver_step(solver, 1));
+    CHECK(dm_solver_close(solver));
     dm_solver_options settings = DM_SOLVER_OPTIONS_INIT;
     settings.store_bytes = -1;
     REFUSED(ARG, "store_bytes not negative", dm_solver_open(session, "solver.prototxt", &settings, &solver));
