@@ -96,8 +96,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         fits = o->skip_damaged || strcmp(arg, "refuse") == 0;
         break;
     case ARGP_KEY_ARG:
-        fits = o->image_count < DMI_COUNT(o->images);
-        o->images[fits ? o->image_count++ : 0] = arg;
+        if (o->image_count == DMI_COUNT(o->images)) {
+            argp_error(state, "there are more than %d images", DMI_COUNT(o->images));
+        }
+        o->images[o->image_count++] = arg;
         break;
     default:
         return ARGP_ERR_UNKNOWN;

@@ -254,7 +254,11 @@ static dm_status open_rows(nn_layer *l, rows *r)
     int64_t lines = 0;
     dm_status status = nn_lines_read(source, &r->text, &r->paths, &lines);
     for (int64_t i = 0; status == DM_OK && i < lines; i++) {
-        if (*r->paths[i]) {
+        size_t n = strlen(r->paths[i]);
+        while (n > 0 && (r->paths[i][n - 1] == ' ' || r->paths[i][n - 1] == '\t')) { /* Caffe reads words */
+            r->paths[i][--n] = 0;
+        }
+        if (n > 0) {
             r->paths[r->files++] = r->paths[i];
         }
     }
