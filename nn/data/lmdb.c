@@ -1,5 +1,6 @@
 /* LMDB: the one place that calls it. */
 #include "base/base.h"
+#include "data/lmdb_check.h"
 #include "data/record.h"
 
 #ifdef NN_HAVE_LMDB
@@ -48,29 +49,6 @@ static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
     dm_status status =
         nn_record_parse(s->values[i].mv_data, s->values[i].mv_size, name, source->colour, true, out);
     return status == DM_OK ? status : dm_error_set(status, "%s: %s", source->path, dm_error_message());
-}
-
-/* LMDB maps the file and believes it. Are all pages there that its header counts? */
-static dm_status check_length(const lmdb_source *s)
-{
-    MDB_envinfo info = {0};
-    MDB_stat about = {0};
-    struct stat file;
-    char *path = malloc(strlen(s->source.path) + sizeof "/data.mdb");
-    if (!path) {
-        return dm_error_no_memory("a path", strlen(s->source.path) + sizeof "/data.mdb");
-    }
-    sprintf(path, "%s/data.mdb", s->source.path);
-    bool there = stat(path, &file) == 0;
-    free(path);
-    mdb_env_info(s->env, &info);
-    mdb_env_stat(s->env, &about);
-    uint64_t bytes = ((uint64_t)info.me_last_pgno + 1) * about.ms_psize;
-    if (there && (uint64_t)file.st_size < bytes) {
-        return dm_error_set(DM_ERR_FORMAT, "%s: the database is cut: it has %lld of %llu bytes", s->source.path,
-                            (long long)file.st_size, (unsigned long long)bytes);
-    }
-    return DM_OK;
 }
 
 /* Where each record lies. A walk over the leaves, which does not touch large records. */
@@ -124,12 +102,17 @@ dm_status nn_lmdb_open(const char *path, nn_source **out)
         return dm_error_no_memory("a database", sizeof *s + strlen(path) + 1);
     }
     s->source.type = &type;
+    dm_status status = nn_lmdb_check(path);
+    if (status != DM_OK) {
+        close_source(&s->source);
+        return status;
+    }
     int code = mdb_env_create(&s->env);
     code = code
                ? code
                : mdb_env_set_mapsize(s->env, 1); /* as little as what is there takes, not a TiB as of Caffe's */
     code = code ? code : mdb_env_open(s->env, path, MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK, 0664);
-    dm_status status = code ? lmdb_failed(path, code) : check_length(s);
+    status = code ? lmdb_failed(path, code) : DM_OK;
     if (status == DM_OK) {
         code = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &s->txn);
         code = code ? code : mdb_dbi_open(s->txn, NULL, 0, &db);

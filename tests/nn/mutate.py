@@ -190,7 +190,17 @@ def one(kind):
         words = ["show", "bad.h5"] if dice.random() < 0.3 else ["convert", "--from=hdf5", "bad.h5", "made"]
         return judge(subprocess.run([TOOL, "data", *words], capture_output=True, text=True, errors="replace", timeout=120, preexec_fn=small),
                      kind, ["bad.h5"])
-    if kind == "record":  # the bytes of records, not the tree of LMDB, which its library believes
+    if kind == "tree":  # numbers of LMDB's pages
+        shutil.rmtree("bad", ignore_errors=True)
+        shutil.copytree("db", "bad")
+        data = bytearray(pathlib.Path("db/data.mdb").read_bytes())
+        for _ in range(dice.choice([1, 2, 5])):
+            at = 4096 * dice.randrange(len(data) // 4096) + dice.randrange(200 if dice.random() < 0.7 else 4096)
+            data[at] = dice.choice([0, 255, dice.randrange(256)])
+        pathlib.Path("bad/data.mdb").write_bytes(data[:dice.randrange(len(data))] if dice.random() < 0.1 else data)
+        return judge(subprocess.run([TOOL, "data", "show", "bad"], capture_output=True, text=True, errors="replace", timeout=120, preexec_fn=small),
+                     kind, ["bad: "])
+    if kind == "record":  # the bytes of records
         shutil.rmtree("bad", ignore_errors=True)
         shutil.copytree("db", "bad")
         data = bytearray(pathlib.Path("db/data.mdb").read_bytes())
@@ -242,7 +252,7 @@ if __name__ == "__main__":
     has_hdf5 = prepare()
     prepare_images()
     full_disk(has_hdf5)
-    kinds = ["net", "solver", "weights", "convert", "state", "record", "image", "list"]
+    kinds = ["net", "solver", "weights", "convert", "state", "tree", "record", "image", "list"]
     kinds += ["hdf5 weights", "hdf5 state", "hdf5 data", "hdf5 rows"] if has_hdf5 else []
     kinds = options.only.split(",") if options.only else kinds
     counts = {k: [0, 0] for k in kinds}
