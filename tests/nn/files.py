@@ -114,6 +114,13 @@ else:
         run("net", "convert", "doubles.txt", to)
         run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", to)
         assert bytes_of("w_iter_0.caffemodel") == bytes_of("w.caffemodel"), to
+    # a parameter without dims, as a PReLU for all channels has
+    pathlib.Path("scalar.prototxt").write_text("layer { name: 'x' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [2, 3] } data_filler { value: -4 } } }\n"
+                                               "layer { name: 'p' type: 'PReLU' bottom: 'x' top: 'y' prelu_param { channel_shared: true } }\n")
+    pathlib.Path("scalar.txt").write_text("layer { name: 'p' type: 'PReLU' blobs { shape { } data: 0.5 } }\n")
+    run("net", "convert", "scalar.txt", "scalar.h5")
+    out = run("test", "-m", "scalar.prototxt", "-W", "scalar.h5", "-n", "1")
+    assert out.count("y = -2\n") == 12, out
 
 pathlib.Path("empty.caffemodel").write_bytes(b"")
 run("train", "--solver", "solver.prototxt", "-w", "1", "--weights", "empty.caffemodel", fails="empty.caffemodel: has no layers: it holds no weights")
