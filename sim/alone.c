@@ -212,8 +212,9 @@ static bool push_all(alone *a, int me, const dmi_exchange *x, int64_t run)
     return true;
 }
 
-static bool take_all(alone *a, int me, const dmi_exchange *x, int64_t run)
+static bool take_all(alone *a, int me, const dmi_step *step, int64_t run)
 {
+    const dmi_exchange *x = step->desc;
     for (int k = x->pushes; k < x->pushes + x->arrivals; k++) {
         if (slot_of(a, me, &x->part[k], false)->pushed < run) {
             return false;
@@ -225,6 +226,9 @@ static bool take_all(alone *a, int me, const dmi_exchange *x, int64_t run)
             dmi_sim_note(a->report, DMI_SIM_RACE,
                          "alone: run %d: payload %u of worker %d is overwritten before worker %d takes it",
                          (int)run, x->part[k].number, x->part[k].peer, me);
+        }
+        if (x->part[k].lands) { /* it is a part of the workspace now */
+            put(a, me, s->place[0], s->bytes[0], (piece){.work = step->ref[k].number + 1, .run = run});
         }
     }
     a->ended[me] = x->last ? run : a->ended[me];
@@ -246,7 +250,7 @@ static bool take_step(alone *a, int me)
             use_work(a, me, step, x->pushes, a->at[me].run);
         }
         a->at[me].pushed = before || push_all(a, me, x, a->at[me].run);
-        if (!a->at[me].pushed || !take_all(a, me, x, a->at[me].run)) {
+        if (!a->at[me].pushed || !take_all(a, me, step, a->at[me].run)) {
             return a->at[me].pushed != before;
         }
         a->at[me].pushed = false;

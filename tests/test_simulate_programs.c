@@ -13,6 +13,7 @@ typedef struct recorded {
     dmi_program_array array[ARRAYS];
     dmi_call call[CALLS];
     int live[LIVE], lives;
+    int64_t cols; /* 0: COLS */
 } recorded;
 
 /* A new array, like one of the bases. */
@@ -63,7 +64,8 @@ static void combine(recorded *t, dmt_random *r, int x, int y)
 static void record(recorded *t, dmt_random *r)
 {
     for (int i = 0; i < BASES; i++) {
-        int64_t shape[] = {dmt_chance(r, 50) ? dmt_int(r, 1, 20) : dmt_int(r, 20, 400), COLS};
+        int64_t shape[] = {dmt_chance(r, 50) ? dmt_int(r, 1, 20) : dmt_int(r, 20, 400),
+                           t->cols ? t->cols : COLS};
         assert_int_equal(sim_array_random(&t->sim, r, DM_F64, 2, shape), i);
     }
     for (int i = 0; i < OUTSIDE; i++) {
@@ -133,8 +135,57 @@ static void test_programs(void **state)
 
 /* --- on the devices alone --- */
 
-enum { RUNS_ALONE = 5 };
+enum { RUNS_ALONE = 5, MORE_COLS = 8 * COLS, MOST_EARLY = 12 };
 enum { NO_GATE, ARRIVALS_FIRST, OTHER_NUMBER, LOST_PUSH, ONE_PLACE, FAULTS_ALONE };
+
+/* Payloads without bytes that are pushed: counted, or given in the first exchange already. */
+typedef struct notices {
+    int count;
+    bool early;
+} notices;
+
+/* Part `at` of a later exchange becomes the first one of this one. */
+static void give_early(dmi_plan *plan, dmi_step *first, dmi_step *later, int at)
+{
+    dmi_exchange *x = (dmi_exchange *)(uintptr_t)first->desc, *y = (dmi_exchange *)(uintptr_t)later->desc;
+    dmi_exchange_part *part = dmi_arena_alloc(&plan->arena, ((size_t)first->nref + 1) * sizeof *part);
+    dmi_ref *ref = dmi_arena_alloc(&plan->arena, ((size_t)first->nref + 1) * sizeof *ref);
+    assert_true(part && ref);
+    part[0] = y->part[at];
+    ref[0] = later->ref[at];
+    memcpy(part + 1, x->part, first->nref * sizeof *part);
+    memcpy(ref + 1, first->ref, first->nref * sizeof *ref);
+    x->part = part;
+    x->pushes++;
+    first->ref = ref;
+    first->nref++;
+    y->pushes--;
+    later->nref--;
+    memmove(y->part + at, y->part + at + 1, (size_t)(later->nref - at) * sizeof *part);
+    memmove(later->ref + at, later->ref + at + 1, (size_t)(later->nref - at) * sizeof *ref);
+}
+
+static void find_notices(void *context, int me, int call, dmi_plan *plan)
+{
+    notices *n = context;
+    dmi_step *first = NULL;
+    (void)me, (void)call;
+    for (int i = 0; i < plan->nstep; i++) {
+        dmi_step *step = &plan->step[i];
+        const dmi_exchange *x = step->desc;
+        if (step->kind == DMI_STEP_EXCHANGE && x->part) {
+            for (int k = x->pushes - 1; k >= 0; k--) {
+                if (x->part[k].width == 0) {
+                    n->count++;
+                    if (n->early && first) {
+                        give_early(plan, first, step, k);
+                    }
+                }
+            }
+            first = first ? first : step;
+        }
+    }
+}
 
 static dmi_sim_program on_devices(recorded *t)
 {
@@ -145,35 +196,54 @@ static dmi_sim_program on_devices(recorded *t)
                              .seeds = 3};
 }
 
+/* A program alone, in several orders. True: the plans could be made. */
+static bool simulate_alone(int number, bool early, notices *n, dmi_sim_report *report)
+{
+    static recorded t;
+    dmt_random r;
+    bool fits;
+    memset(&t, 0, sizeof t);
+    dmt_random_start(&r, dmt_seed_of("simulate programs alone", 0, number));
+    sim_begin(&t.sim, (int)dmt_int(&r, 1, 9));
+    t.sim.profile.gpu = true;
+    t.cols = dmt_chance(&r, 20) ? MORE_COLS : COLS; /* some have payloads that are worth a notice */
+    record(&t, &r);
+    t.sim.call[0] = dmi_program_call(&t.p, DMI_OP_program);
+    dmi_sim_program program = on_devices(&t);
+    program.together = dmt_chance(&r, 70);
+    program.change = find_notices;
+    program.context = n;
+    n->early = early;
+    assert_int_equal(dmi_simulate_alone(&program, RUNS_ALONE, &fits, report), DM_OK);
+    sim_end(&t.sim);
+    return fits;
+}
+
 static void test_alone(void **state)
 {
-    int cases = (int)dmt_case_count(400), fitted = 0;
+    int cases = (int)dmt_case_count(400), fitted = 0, given = 0, seen = 0;
     int64_t steps = 0;
     (void)state;
     for (int i = 0; i < cases; i++) {
-        static recorded t;
         dmi_sim_report report;
-        dmt_random r;
-        bool fits;
-        memset(&t, 0, sizeof t);
-        dmt_random_start(&r, dmt_seed_of("simulate programs alone", 0, i));
-        sim_begin(&t.sim, (int)dmt_int(&r, 1, 9));
-        t.sim.profile.gpu = true;
-        record(&t, &r);
-        t.sim.call[0] = dmi_program_call(&t.p, DMI_OP_program);
-        dmi_sim_program program = on_devices(&t);
-        program.together = dmt_chance(&r, 70);
-        assert_int_equal(dmi_simulate_alone(&program, RUNS_ALONE, &fits, &report), DM_OK);
+        notices n = {0};
+        fitted += simulate_alone(i, false, &n, &report);
         if (report.findings > 0) {
             printf("case %d: %s", i, report.text);
         }
         assert_int_equal(report.findings, 0);
-        fitted += fits;
         steps += report.steps;
-        sim_end(&t.sim);
+        if (n.count > 0 && given < MOST_EARLY) { /* their senders overwrite what is still in use */
+            given++;
+            (void)simulate_alone(i, true, &n, &report);
+            seen += report.found[DMI_SIM_RACE] > 0;
+        }
     }
-    printf("%d of %d programs run alone, %d steps\n", fitted, cases, (int)steps);
+    printf("%d of %d programs run alone, %d steps; notices that are given too early are seen in %d of %d "
+           "programs\n",
+           fitted, cases, (int)steps, seen, given);
     assert_true(fitted > cases * 3 / 4); /* others have too many steps */
+    assert_true(cases < 400 || (given == MOST_EARLY && seen > given / 2));
 }
 
 /* The first exchange of a plan that has arrivals, or pushes; NULL: there is none. */

@@ -8,7 +8,8 @@
  *
  * Payloads may have the same place where the sender of the second knows that the first has been taken: by
  * what has come to it, over however many workers. Where nothing of the receiver has come in this run, it knows
- * that the run before has ended there. By the same rule places and workspaces share memory. */
+ * that the run before has ended there. By the same rule places and workspaces share memory. A *notice* is a
+ * payload without bytes: by it a sender knows more. */
 #ifndef DMI_ON_DEVICE_H
 #define DMI_ON_DEVICE_H
 

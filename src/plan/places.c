@@ -8,10 +8,11 @@
 
 enum {
     PLACE_ALIGN = 256, /* as of the pool's blocks */
-    NEAR = 32,         /* places that need 1/32 more than the least are good enough */
-    TRIES = 100,
+    APART = 32,        /* places that need 1/32 more than the least are good enough, */
+    NEAR = 64,         /* and side by side 1/64 */
+    TRIES = 400,
     FRESH = 16,
-    WORK = 20000000 /* pairs of workspaces that the tries may look at */
+    LOOKS = 10000000 /* pairs of workspaces that the tries may look at */
 };
 
 static int by_rank(const void *a, const void *b)
@@ -96,14 +97,16 @@ static int choose_places(dmi_workspace *work, int count, int64_t *bytes)
 
 /* Gives the workspaces, in this order, the lowest offsets that are free as long as they live. lowest: room for
  * all, the ones that have been placed by their offsets. Returns the end of the highest, whose number is
- * *highest. */
-static int64_t pack_in_order(dmi_workspace *work, int count, dmi_workspace **lowest, int *highest)
+ * *highest; of the first that ends above `limit`, then there is no need to go on. */
+static int64_t pack_in_order(dmi_workspace *work, int count, int64_t limit, dmi_workspace **lowest,
+                             int *highest, int64_t *looks)
 {
     int64_t top = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && top <= limit; i++) {
         dmi_workspace *w = &work[i];
         int64_t bytes = rounded(w->bytes), at = 0;
         int k = i;
+        *looks += i;
         for (int j = 0; j < i; j++) {
             if (meet(lowest[j], w)) {
                 if (lowest[j]->offset - at >= bytes) {
@@ -148,18 +151,18 @@ static void rank_all(dmi_workspace *work, int count, int try, int highest, uint6
 }
 
 /* Several workspaces may lie in one place side by side. The general problem (dynamic storage allocation) is
- * NP-hard; a number of orders, of which the best is taken, mostly comes within some per cent of `most`, below
+ * NP-hard; a number of orders, of which the best is taken, mostly comes within two per cent of `most`, below
  * which nothing can be. Returns the number of places; -1: no memory; 0: no order needs less than `separate`. */
 static int pack_places(dmi_workspace *work, int count, int64_t most, int64_t separate, int64_t *bytes)
 {
     dmi_workspace **lowest = malloc((size_t)count * sizeof(dmi_workspace *));
-    int64_t best = separate, end = 0;
+    int64_t best = separate, end = 0, looks = 0;
     uint64_t state = 0;
-    int places = 0, highest = -1, tries = DMI_MAX(1, DMI_MIN(TRIES, WORK / count / count));
-    for (int try = 0; lowest && try < tries && best > most + most / NEAR; try++) {
+    int places = 0, highest = -1;
+    for (int try = 0; lowest && try < TRIES && looks < LOOKS && best > most + most / NEAR; try++) {
         rank_all(work, count, highest < 0 ? try % FRESH : try, highest, &state);
         int top_number = 0;
-        int64_t top = pack_in_order(work, count, lowest, &top_number);
+        int64_t top = pack_in_order(work, count, best, lowest, &top_number, &looks);
         for (int i = 0; top <= best && i < count; i++) {
             work[i].chosen = work[i].offset;
             work[i].chosen_rank = work[i].rank;
@@ -205,7 +208,7 @@ bool dmi_places_choose(dmi_workspace *work, int count, int phases, int64_t *byte
     for (int i = 0; i < *places; i++) {
         separate += rounded(bytes[i]);
     }
-    if (separate > most + most / NEAR) {
+    if (separate > most + most / APART) {
         n = pack_places(work, count, most, separate, bytes);
         *packed = n > 0;
         *places = n > 0 ? n : *places;

@@ -223,7 +223,7 @@ static void memory_case(dmt_case *c)
         if (!r->plain || alone) {
             note(r, ratio);
         }
-        if (ratio > (alone ? 2 : 1.25)) {
+        if (ratio > (alone ? 1.7 : 1.25)) {
             dmt_fail(c,
                      "worker %d: %lld bytes of workspace and payloads, %.3f times the %lld that live at once, sizes of kind "
                      "%d, at most %d arrays",
@@ -261,8 +261,8 @@ static void test_all(void **state)
     assert_true(r.count > 0 && r.over * 50 <= r.count + 49 && r.sum / r.count <= 1.05);
 }
 
-/* The same on the devices alone (option program_device): with the memory of payloads. Those that a worker has
- * pushed ahead, for others to take when they need them, live beside the arrays. */
+/* The same on the devices alone (option program_device): with the memory of payloads, which may come before
+ * they are needed (adr/0086). */
 static void test_alone(void **state)
 {
     ratios r = {.plain = true};
@@ -273,7 +273,7 @@ static void test_alone(void **state)
                "what "
                "lives at once, at most %.3f; more than 1.1 times: %d\n",
                r.alone, r.count, r.sum / r.count, r.most, r.over);
-        assert_true(r.count < 50 || r.sum / r.count <= 1.1);
+        assert_true(r.count < 50 || (r.sum / r.count <= 1.05 && r.over * 8 <= r.count));
     }
 }
 

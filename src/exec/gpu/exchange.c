@@ -260,7 +260,8 @@ static dmi_exchange_rows rows_of(const dmi_engine *e, const dmi_queued_step *w, 
     const places *p = w->inst->plan->on_device->state;
     int at = i < x->pushes ? part->peer : e->config.me, from = i < x->pushes ? e->config.me : part->peer;
     const dmi_vote *vote = &p->at[at];
-    char *memory = failed || part->lands ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[i]);
+    char *memory =
+        failed || part->lands || part->width == 0 ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[i]);
     return (dmi_exchange_rows){.here = memory ? memory + part->offset : NULL,
                                .place = p->base[at] + vote->place + part->place,
                                .width = part->width,
