@@ -1,5 +1,6 @@
 /* dst = src: copy, conversion, remap, repetition and permutation of dims in one */
 #include "ops/copy_parts.h"
+#include "plan/reduce.h"
 
 #include <string.h>
 
@@ -120,7 +121,35 @@ dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, co
     return DM_OK;
 }
 
-dm_status dmi_copy_plan(dmi_builder *b, const dmi_call *call)
+/* Is every element where it is wanted, as far as the layouts say so at once? */
+static bool is_in_place(const dmi_call *call)
+{
+    const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
+    bool same = call->args.i[0] == 0 && call->args.i[ADDED] == 0 && dmi_layout_equal(src->layout, dst->layout);
+    for (int d = 0; same && d < src->ndim; d++) {
+        same = src->lo[d] == dst->lo[d] && src->extent[d] == dst->extent[d] && src->skip[d] == dst->skip[d];
+    }
+    return same;
+}
+
+/* A large copy has the lanes of large reductions, so that what comes after it need not wait for it. By what the
+ * worker has of dst that has most, for both ends of a transfer must choose alike. In a program the order of the
+ * calls does that (plan/turns.c); on GPUs it is not measured (adr/0087). */
+static int channel_of(const dmi_builder *b, const dmi_call *call)
+{
+    const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
+    const int64_t bytes = DMI_MIN(dmi_dtype_bytes(src->dtype), dmi_dtype_bytes(dst->dtype));
+    bool large = false;
+    if (b->profile->gpu || b->in_program || is_in_place(call)) {
+        return 0;
+    }
+    for (int w = 0; w < b->profile->workers && !large; w++) {
+        large = dmi_is_large(b->profile, (double)(dmi_desc_local_count(dst, w) * bytes));
+    }
+    return large;
+}
+
+static dm_status plan_any(dmi_builder *b, const dmi_call *call)
 {
     const dmi_operand *src = &call->operand[0], *dst = &call->operand[1];
     int perm[DM_MAX_DIMS];
@@ -147,4 +176,12 @@ dm_status dmi_copy_plan(dmi_builder *b, const dmi_call *call)
     dmi_mark done = {0};
     return dmi_plan_copy(b, &src->desc, dmi_ref_operand(0, DMI_READ), &dst->desc, dmi_ref_operand(1, DMI_WRITE),
                          perm, NULL, done);
+}
+
+dm_status dmi_copy_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_build_channel(b, channel_of(b, call));
+    const dm_status status = plan_any(b, call);
+    dmi_build_channel(b, 0);
+    return status;
 }

@@ -112,6 +112,7 @@ dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)
         in_turn = in_turn && order[i] == i;
         next += p->call[i].numbers;
     }
+    b->in_program = true;
     b->joint = dmi_joint_begin(b, p, at.area);
     for (int i = 0; i < p->calls && status == DM_OK && !b->failed; i++) {
         int from = b->plan->nstep, which = order[i];

@@ -31,6 +31,8 @@ typedef struct dmi_load {
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
 bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
+/* Are so many bytes of a worker a large transfer, which would hold up what comes after it? */
+bool dmi_is_large(const dmi_profile *profile, double bytes);
 /* The channel of a reduction's transfers, and of the kernels that wait for them: 1 for a large result, which would hold up
  * what comes after it. A small one is faster on the lanes on which its elements were made and its result is used. GPUs that do
  * not all reach each other's memory share buffers of the host, so there all transfers go one way. */

@@ -110,11 +110,16 @@ static bool all_near(const dmi_profile *profile)
     return near;
 }
 
-int dmi_reduction_channel(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load)
+bool dmi_is_large(const dmi_profile *profile, double bytes)
 {
     enum { LARGE = 256 << 10 };
-    double least = profile->reduce_chunk > 0 ? (double)profile->reduce_chunk : LARGE;
-    return load->senders > 1 && part_elements(out) * (double)load->bytes >= least && all_near(profile);
+    return bytes >= (profile->reduce_chunk > 0 ? (double)profile->reduce_chunk : LARGE);
+}
+
+int dmi_reduction_channel(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load)
+{
+    return load->senders > 1 && dmi_is_large(profile, part_elements(out) * (double)load->bytes) &&
+           all_near(profile);
 }
 
 static bool hold_the_same(const dmi_layout *layout, int a, int b)
