@@ -1,7 +1,9 @@
-/* Loops without the program, writers of parts of one array, and groups. bench_loops [side]; workers:
- * DMATH_WORKERS. Prints medians: of a run of a small program that is looked at; of an iteration of conjugate
- * gradients beside its product and its vector kernels alone, with its scalars on every worker and on one; of
- * products into four column ranges and into one; of a pipeline on half of the workers, and of two. */
+/* Loops without the program, writers of parts of one array, and groups. bench_loops [side [turns
+ * [iterations]]]; turns: conjugate gradients alone, in so many turns of so many (50) iterations each: short
+ * ones, of which some are undisturbed, for a machine that others use. Workers: DMATH_WORKERS. Prints medians:
+ * of a run of a small program that is looked at; of an iteration of conjugate gradients beside its product and
+ * its vector kernels alone, with its scalars on every worker and on one; of products into four column ranges
+ * and into one; of a pipeline on half of the workers, and of two. */
 #include "bench_time.h"
 #include <dmath/check.h>
 #include <dmath/dmath.h>
@@ -9,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RUNS = 11 };
+enum { RUNS = 11, MOST_TURNS = 2001 };
 
 typedef struct bench {
     dm_session *s;
@@ -117,69 +119,103 @@ static dm_program record(dm_session *s, const solver *v, int what)
     return program;
 }
 
-/* An iteration, looked at every 10; its product alone; its vector kernels alone. In turn, as the machine's
- * speed drifts. */
-static void conjugate(bench *b, bool everywhere)
+/* Ways of a turn: the last one is never looked at. */
+enum { WHOLE, ITS_PRODUCT, ITS_VECTORS, UNSEEN, WAYS };
+
+typedef struct turn {
+    double ms[WAYS], processor[WAYS]; /* of an iteration */
+} turn;
+
+static double processor_ms(void)
 {
-    enum { WAYS = 4 }; /* the last one is never looked at */
-    static const int what[WAYS] = {PRODUCT | VECTORS, PRODUCT, VECTORS, PRODUCT | VECTORS};
-    dm_session *s = b->s;
-    solver v;
-    dm_array *scalars[] = {&v.rr, &v.pq, &v.next};
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static double middle(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static void report(const bench *b, bool everywhere, const turn *t, int turns)
+{
+    static double ms[WAYS][MOST_TURNS], ratio[MOST_TURNS], processor[MOST_TURNS];
+    for (int n = 0; n < turns; n++) {
+        for (int i = 0; i < WAYS; i++) {
+            ms[i][n] = t[n].ms[i];
+        }
+        ratio[n] = t[n].ms[WHOLE] / (t[n].ms[ITS_PRODUCT] + t[n].ms[ITS_VECTORS]);
+        processor[n] = t[n].processor[WHOLE] / (t[n].processor[ITS_PRODUCT] + t[n].processor[ITS_VECTORS]);
+    }
+    double whole = middle(ms[WHOLE], turns), product = middle(ms[ITS_PRODUCT], turns),
+           vectors = middle(ms[ITS_VECTORS], turns), unseen = middle(ms[UNSEEN], turns);
+    double of_turns = middle(ratio, turns), of_processor = middle(processor, turns);
+    printf("conjugate gradients, f64 %lld, scalars on %s: %.4f ms an iteration, its product alone %.4f ms, its "
+           "vector kernels alone %.4f ms: %.3f of both (least times: %.4f, %.4f, %.4f ms: %.3f; of a turn %.3f "
+           "in the "
+           "median, worst %.3f; of processor time %.3f); never looked at %.4f ms\n",
+           (long long)b->side, everywhere ? "every worker" : "one worker", whole, product, vectors,
+           whole / (product + vectors), ms[WHOLE][0], ms[ITS_PRODUCT][0], ms[ITS_VECTORS][0],
+           ms[WHOLE][0] / (ms[ITS_PRODUCT][0] + ms[ITS_VECTORS][0]), of_turns, ratio[turns - 1], of_processor,
+           unseen);
+}
+
+static void make_solver(dm_session *s, int64_t side, bool everywhere, solver *v)
+{
+    dm_array *scalars[] = {&v->rr, &v->pq, &v->next};
     dm_layout one = dm_layout_single(0), all = dm_layout_replicated(s);
-    dm_program program[WAYS];
-    double ms[WAYS][RUNS], worst = 0;
-    DM_CHECK(dm_scope_begin(s));
     dm_layout rows = dm_layout_rows(s); /* as the vectors: a product has one exchange */
-    DM_CHECK(dm_array_create(s, DM_F64, 2, (int64_t[]){b->side, b->side}, &rows, &v.a));
-    DM_CHECK(dm_vector(s, DM_F64, b->side, &v.r));
-    DM_CHECK(dm_array_like(s, v.r, 0, &v.p));
-    DM_CHECK(dm_array_like(s, v.r, 0, &v.q));
-    DM_CHECK(dm_array_like(s, v.r, 0, &v.x));
+    DM_CHECK(dm_array_create(s, DM_F64, 2, (int64_t[]){side, side}, &rows, &v->a));
+    DM_CHECK(dm_vector(s, DM_F64, side, &v->r));
+    DM_CHECK(dm_array_like(s, v->r, 0, &v->p));
+    DM_CHECK(dm_array_like(s, v->r, 0, &v->q));
+    DM_CHECK(dm_array_like(s, v->r, 0, &v->x));
     for (int i = 0; i < 3; i++) {
         DM_CHECK(dm_array_create(s, DM_F64, 0, NULL, everywhere ? &all : &one, scalars[i]));
         DM_CHECK(dm_fill(s, *scalars[i], 1));
     }
-    DM_CHECK(dm_fill_identity(s, v.a, 2));
-    DM_CHECK(dm_fill(s, v.x, 0));
-    DM_CHECK(dm_fill(s, v.q, 0));
-    DM_CHECK(dm_fill(s, v.r, 1));
-    DM_CHECK(dm_fill(s, v.p, 1));
-    b->times = 50;
+    DM_CHECK(dm_fill_identity(s, v->a, 2));
+    DM_CHECK(dm_fill(s, v->x, 0));
+    DM_CHECK(dm_fill(s, v->q, 0));
+    DM_CHECK(dm_fill(s, v->r, 1));
+    DM_CHECK(dm_fill(s, v->p, 1));
+}
+
+/* An iteration, looked at every 10; its product alone; its vector kernels alone. In turn, as the machine's
+ * speed drifts. */
+static void conjugate(bench *b, bool everywhere, int turns, int64_t iterations)
+{
+    static const int what[WAYS] = {PRODUCT | VECTORS, PRODUCT, VECTORS, PRODUCT | VECTORS};
+    static turn t[MOST_TURNS];
+    dm_session *s = b->s;
+    solver v;
+    dm_program program[WAYS];
+    DM_CHECK(dm_scope_begin(s));
+    make_solver(s, b->side, everywhere, &v);
+    b->times = iterations;
     b->value = v.rr;
     for (int i = 0; i < WAYS; i++) {
         program[i] = record(s, &v, what[i]);
     }
-    for (int n = -1; n < RUNS; n++) {
+    for (int n = -1; n < turns; n++) {
         for (int i = 0; i < WAYS; i++) {
             b->program = program[i];
-            b->every = i == 0 ? 10 : 0;
-            double begin = now_ms();
+            b->every = i == WHOLE ? 10 : 0;
+            double begin = now_ms(), processor = processor_ms();
             loop(b);
             DM_CHECK(dm_sync(s));
             if (n >= 0) {
-                ms[i][n] = (now_ms() - begin) / (double)b->times;
+                t[n].ms[i] = (now_ms() - begin) / (double)b->times;
+                t[n].processor[i] = (processor_ms() - processor) / (double)b->times;
             }
         }
     }
-    for (int n = 0; n < RUNS; n++) { /* of the same turn */
-        double ratio = ms[0][n] / (ms[1][n] + ms[2][n]);
-        worst = ratio > worst ? ratio : worst;
-    }
+    report(b, everywhere, t, turns);
     for (int i = 0; i < WAYS; i++) {
         DM_CHECK(dm_program_destroy(s, program[i]));
-        qsort(ms[i], RUNS, sizeof *ms[i], by_value);
     }
-    double *whole = ms[0], *product = ms[1], *vectors = ms[2];
-    int middle = RUNS / 2;
-    printf("conjugate gradients, f64 %lld, scalars on %s: %.4f ms an iteration, its product alone %.4f ms, its "
-           "vector "
-           "kernels alone %.4f ms: %.3f of both (least times: %.4f, %.4f, %.4f ms: %.3f; worst turn %.3f); "
-           "never looked "
-           "at %.4f ms\n",
-           (long long)b->side, everywhere ? "every worker" : "one worker", whole[middle], product[middle],
-           vectors[middle], whole[middle] / (product[middle] + vectors[middle]), whole[0], product[0],
-           vectors[0], whole[0] / (product[0] + vectors[0]), worst, ms[3][middle]);
     DM_CHECK(dm_scope_end(s, NULL, 0));
 }
 
@@ -264,13 +300,24 @@ static void groups(bench *b)
 int main(int argc, char **argv)
 {
     bench b = {.side = argc > 1 ? strtoll(argv[1], NULL, 10) : 4096};
+    const bool alone = argc > 2;
+    const int turns = alone ? atoi(argv[2]) : RUNS;
+    const int64_t iterations = argc > 3 ? strtoll(argv[3], NULL, 10) : 50;
+    if (turns < 1 || turns > MOST_TURNS || iterations < 1) {
+        fprintf(stderr, "bench_loops: 1 to %d turns, 1 iteration or more\n", MOST_TURNS);
+        return 2;
+    }
     DM_CHECK(dm_init(NULL, &b.s));
     printf("%d workers\n", dm_workers(b.s));
-    small_loops(&b);
-    conjugate(&b, true);
-    conjugate(&b, false);
-    parts(&b);
-    groups(&b);
+    if (!alone) {
+        small_loops(&b);
+    }
+    conjugate(&b, true, turns, iterations);
+    conjugate(&b, false, turns, iterations);
+    if (!alone) {
+        parts(&b);
+        groups(&b);
+    }
     DM_CHECK(dm_finalize(b.s, NULL));
     return 0;
 }
