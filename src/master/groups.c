@@ -205,7 +205,7 @@ dm_status dm_group_wait(dm_session *session, dm_group group, double seconds, int
     }
     if (status == DM_OK) {
         status = wait_for(s, g, s->command, dmi_deadline(seconds));
-        *done = status != DM_ERR_PENDING;
+        *done = status == DM_OK ? 1 : status == DM_ERR_PENDING ? 0 : *done;
     }
     return status == DM_ERR_PENDING ? DM_OK : status;
 }

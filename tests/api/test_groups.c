@@ -650,7 +650,11 @@ static void late_failure_case(dmt_case *c)
     DMT_OK(c, dm_group_begin(s, across));
     DMT_OK(c, dm_apply(s, "fail late", 1, &z, (int[]){DM_READWRITE}, NULL, 0));
     DMT_OK(c, dm_group_end(s));
-    DMT_REFUSED(c, DM_ERR_TASK, dm_group_sync(s, first));
+    int done = 7;
+    DMT_REFUSED(c, DM_ERR_TASK, dm_group_wait(s, first, -1, &done));
+    if (done != 7) {
+        dmt_fail(c, "a wait that fails has set `done`");
+    }
     DMT_OK(c, dm_group_sync(s, last));
     DMT_OK(c, dm_sync(s));
     DMT_OK(c, dm_array_destroy(s, x));
