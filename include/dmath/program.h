@@ -110,12 +110,14 @@ typedef struct dm_program_binding {
 } dm_program_binding;
 
 /* Runs the program `times` times, one run after the other. count bindings replace arrays that were there when
- * it was recorded; both must have one shape, type and layout (views: of the same part of such arrays), and two
- * arrays of the program that belonged to one array when it was recorded (as views, apart or not), or did not,
- * must do so, or not, now. Errors: DM_ERR_HANDLE (program, or an array of it has been destroyed); DM_ERR_ARG
- * (times, count, a `recorded` that the program does not use); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT,
- * DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while recording); DM_ERR_LIMIT. Cost: the master sends one frame
- * whatever `times` is. */
+ * it was recorded; both must have one shape, type and layout (views: of the same part of such arrays). What the
+ * program uses beside `recorded` of the same array (views, those that calls have made too) is replaced by the
+ * same views of what `array` belongs to, where it has no binding of its own. Two arrays of the program that
+ * belonged to one array when it was recorded, or did not, must do so, or not, now. Errors: DM_ERR_HANDLE
+ * (program, or an array of it has been destroyed); DM_ERR_ARG (times, count; a `recorded` that the program does
+ * not use, or that comes twice); DM_ERR_SHAPE, DM_ERR_DTYPE, DM_ERR_LAYOUT (also: what `array` belongs to has
+ * not the memory for such views), DM_ERR_OVERLAP (bindings); DM_ERR_STATE (while recording); DM_ERR_LIMIT.
+ * Cost: the master sends one frame whatever `times` is, and two small ones for each such view. */
 DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                                            const dm_program_binding *bindings);
 /* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after

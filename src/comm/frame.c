@@ -66,7 +66,8 @@ static const char *run_wrong(const dmi_program_run_frame *f, int64_t left)
     bool fits = f->operands >= 0 && f->numbers >= 0 && f->operands <= left / (int64_t)sizeof(uint64_t);
     left -= fits ? f->operands * (int64_t)sizeof(uint64_t) : 0;
     fits = fits && f->numbers <= left / (int64_t)sizeof(dmi_given_number);
-    fits = fits && f->operands <= left - f->numbers * (int64_t)sizeof(dmi_given_number);
+    left -= fits ? f->numbers * (int64_t)sizeof(dmi_given_number) : 0;
+    fits = fits && f->operands <= left / (int64_t)sizeof(dmi_run_use);
     return !fits                                                          ? "it is shorter than what it holds"
            : f->times < 1 || f->first < -1 || f->every < 0 || f->asks < 1 ? "its counts are out of range"
            : group_wrong(f->group, f->group_place)                        ? "its group has no place"

@@ -177,7 +177,14 @@ typedef struct dmi_given_number {
     dmi_number value;
 } dmi_given_number;
 
-/* The ids of the operands follow, then the numbers given anew, then the mode of each operand, a byte. */
+/* What a run does to an operand. */
+typedef struct dmi_run_use {
+    uint32_t memory;
+    uint16_t mode;  /* DMI_* */
+    uint16_t fresh; /* 1: made in the run, so it holds nothing that counts when the run begins */
+} dmi_run_use;
+
+/* The ids of the operands follow, then the numbers given anew, then the use of each operand. */
 typedef struct dmi_program_run_frame {
     dmi_frame head;
     uint32_t program;
@@ -201,9 +208,9 @@ static inline const dmi_given_number *dmi_run_frame_numbers(const dmi_program_ru
 {
     return (const dmi_given_number *)(dmi_run_frame_operands(f) + f->operands);
 }
-static inline const uint8_t *dmi_run_frame_modes(const dmi_program_run_frame *f)
+static inline const dmi_run_use *dmi_run_frame_uses(const dmi_program_run_frame *f)
 {
-    return (const uint8_t *)(dmi_run_frame_numbers(f) + f->numbers);
+    return (const dmi_run_use *)(dmi_run_frame_numbers(f) + f->numbers);
 }
 /* What a worker gives itself between runs. */
 typedef struct dmi_until_frame {

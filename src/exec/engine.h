@@ -32,6 +32,7 @@ typedef struct dmi_memory {
     uint32_t number;
     int64_t elements;       /* of the whole array, on all workers together; a view's layout may have fewer */
     uint64_t rewritten;     /* the last command read that overwrites all of it */
+    bool fresh;             /* nothing in it counts until a command that is read writes to it */
     atomic_int poisoned;    /* DMI_POISONED: holds (partly) the result of a command that failed; DMI_NO_MEMORY: there
                              * is nothing behind it, for good */
     atomic_uint_fast64_t culprit; /* POISONED: the command that failed first (dmi_culprit) */

@@ -120,6 +120,7 @@ static dm_status give_storage(dmi_session *s, dmi_storage *storage)
 {
     char why[200];
     storage->visible += storage->unsent;
+    storage->passing = storage->unsent && storage->alive == 0;
     dm_status status = dmi_storage_count(s, storage);
     if (status != DM_OK) {
         snprintf(why, sizeof why, "%s", dmi_error_text());

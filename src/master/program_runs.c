@@ -21,80 +21,6 @@ dm_status dmi_program_find(dmi_session *s, dm_program program, const char *call,
     return DM_OK;
 }
 
-static dm_status find_operand(dmi_session *s, const dmi_program *p, int i, uint64_t id, const dmi_handle **out)
-{
-    uint32_t slot = dmi_id_slot(id);
-    if (slot >= s->handles || dmi_handle_id(s, slot) != id || !dmi_handle_there(&s->handle[slot])) {
-        char text[192];
-        dmi_desc_describe(&p->array[i].desc, text, sizeof text);
-        return dmi_fail(DM_ERR_HANDLE, "program_run: an array of the program has been destroyed: %s", text);
-    }
-    *out = &s->handle[slot];
-    return DM_OK;
-}
-
-/* May an array stand for one that was recorded? */
-static dm_status check_binding(int which, const dmi_desc *recorded, const dmi_desc *now)
-{
-    bool shape = recorded->ndim == now->ndim &&
-                 memcmp(recorded->extent, now->extent, (size_t)now->ndim * sizeof *now->extent) == 0;
-    bool layout = recorded->layout_id == now->layout_id &&
-                  memcmp(recorded->lo, now->lo, (size_t)now->ndim * sizeof *now->lo) == 0 &&
-                  memcmp(recorded->skip, now->skip, (size_t)now->ndim * sizeof *now->skip) == 0;
-    if (!shape || !layout || recorded->dtype != now->dtype) {
-        char a[192], b[192], how[128];
-        dmi_desc_describe(recorded, a, sizeof a);
-        dmi_desc_describe(now, b, sizeof b);
-        dmi_desc_difference(now, recorded, how, sizeof how);
-        const bool alike = shape && recorded->dtype == now->dtype && how[0];
-        return dmi_fail(!shape                          ? DM_ERR_SHAPE
-                        : recorded->dtype != now->dtype ? DM_ERR_DTYPE
-                                                        : DM_ERR_LAYOUT,
-                        "program_run: bindings[%d]: %s was recorded%s%s", which, a,
-                        alike ? "; array is alike, but " : ", but array is ", alike ? how : b);
-    }
-    return DM_OK;
-}
-
-static dm_status bind(dmi_session *s, const dmi_program *p, int count, const dm_program_binding *bindings,
-                      uint64_t *id)
-{
-    for (int k = 0; k < count; k++) {
-        int i = 0;
-        dmi_handle *h;
-        dm_status status = dmi_handle_find(s, bindings[k].array, "bindings: array", &h);
-        while (i < p->operands && p->array[i].id != bindings[k].recorded.id) {
-            i++;
-        }
-        if (status == DM_OK && i == p->operands) {
-            status = dmi_fail(DM_ERR_ARG,
-                              "program_run: bindings[%d]: the program does not use the array `recorded`", k);
-        }
-        if (status != DM_OK || (status = check_binding(k, &p->array[i].desc, &h->desc)) != DM_OK) {
-            return status;
-        }
-        id[i] = bindings[k].array.id;
-    }
-    return DM_OK;
-}
-
-/* Waits inside the program are planned: arrays must share memory exactly where they did. */
-static dm_status check_sharing(const dmi_program *p, const dmi_handle *const *h)
-{
-    for (int i = 0; i < p->operands; i++) {
-        for (int k = 0; k < i; k++) {
-            if ((p->array[i].memory == p->array[k].memory) != (h[i]->storage == h[k]->storage)) {
-                return dmi_fail(DM_ERR_OVERLAP,
-                                "program_run: bindings: two arrays %s memory when the program was recorded, "
-                                "and %s now",
-                                h[i]->storage == h[k]->storage ? "did not share" : "shared",
-                                h[i]->storage == h[k]->storage ? "do" : "do not");
-            }
-        }
-    }
-    return DM_OK;
-}
-
 static dm_status admit(dmi_session *s, const dmi_recorded *r)
 {
     for (int w = 0; r->workspace && w < s->workers; w++) {
@@ -103,9 +29,9 @@ static dm_status admit(dmi_session *s, const dmi_recorded *r)
         }
         if (r->workspace[w] > dmi_left_at(s, w, false)) {
             return dmi_fail(DM_ERR_LIMIT,
-                            "program_run: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
+                            "%s: worker %d needs %" PRId64 " bytes of workspace, %" PRId64
                             " are left of the limit",
-                            w, r->workspace[w], dmi_left_at(s, w, false));
+                            dmi_api_called(), w, r->workspace[w], dmi_left_at(s, w, false));
         }
     }
     return DM_OK;
@@ -119,16 +45,17 @@ typedef struct repeat {
     uint64_t seen, asked;
 } repeat;
 
-static void send_run(dmi_session *s, uint32_t program, const repeat *r, int operands, const uint64_t *id)
+static void send_run(dmi_session *s, uint32_t program, const repeat *r, const dmi_run_operands *o)
 {
     dmi_recorded *recorded = s->program[program].recorded;
-    size_t numbers = (size_t)recorded->given * sizeof(dmi_given_number);
-    dmi_program_run_frame *f =
-        dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)operands * (sizeof *id + 1) + numbers),
-                        DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
+    const int count = recorded->p.operands;
+    size_t each = sizeof *o->id + sizeof(dmi_run_use),
+           numbers = (size_t)recorded->given * sizeof(dmi_given_number);
+    dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)count * each + numbers),
+                                               DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
     f->program = program;
     f->ordinal = recorded->ordinal;
-    f->operands = operands;
+    f->operands = count;
     f->numbers = recorded->given;
     f->times = r->times;
     f->members = recorded->members;
@@ -141,34 +68,18 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, int oper
     f->below = r->below;
     f->asks = recorded->asks;
     f->asked = r->asked;
-    if (operands > 0) {
-        memcpy(f + 1, id, (size_t)operands * sizeof *id);
+    if (count > 0) {
+        memcpy(f + 1, o->id, (size_t)count * sizeof *o->id);
     }
-    dmi_given_number *given = (dmi_given_number *)((uint64_t *)(f + 1) + operands);
-    uint8_t *mode = (uint8_t *)(given + f->numbers);
+    dmi_given_number *given = (dmi_given_number *)((uint64_t *)(f + 1) + count);
+    dmi_run_use *use = (dmi_run_use *)(given + f->numbers);
     dmi_numbers_put(recorded, given);
-    for (int i = 0; i < operands; i++) {
-        mode[i] = (uint8_t)recorded->p.array[i].mode;
+    for (int i = 0; i < count; i++) {
+        use[i] = (dmi_run_use){.memory = o->h[i]->storage->number,
+                               .mode = (uint16_t)recorded->p.array[i].mode,
+                               .fresh = o->h[i]->storage->passing};
     }
     dmi_frame_send(s);
-}
-
-/* The checks of a run, with its arrays in id and h. */
-static dm_status prepare(dmi_session *s, const dmi_recorded *r, int count, const dm_program_binding *bindings,
-                         uint64_t *id, const dmi_handle **h)
-{
-    const dmi_program *p = &r->p;
-    for (int i = 0; i < p->operands; i++) {
-        id[i] = p->array[i].id;
-    }
-    dm_status status = bind(s, p, count, bindings, id);
-    for (int i = 0; i < p->operands && status == DM_OK; i++) {
-        status = find_operand(s, p, i, id[i], &h[i]);
-    }
-    if (status == DM_OK && count > 0) {
-        status = check_sharing(p, h);
-    }
-    return status == DM_OK ? admit(s, r) : status;
 }
 
 dm_status dmi_look_seen(dmi_session *s, dm_dtype dtype, uint64_t *out)
@@ -214,8 +125,8 @@ dm_status dmi_look_check_value(const dmi_desc *value)
     return DM_OK;
 }
 
-/* What the workers look at must be an element that the program writes; bound: the arrays of this run. */
-static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_t *bound, repeat *r)
+/* What the workers look at must be an element that the program writes. *operand: its number. */
+static dm_status check_value(dmi_session *s, const dmi_program *p, repeat *r, int *operand)
 {
     int i = 0;
     bool written = false;
@@ -236,7 +147,7 @@ static dm_status check_value(dmi_session *s, const dmi_program *p, const uint64_
     if (!written) {
         return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not write the array `value`");
     }
-    r->value.id = bound[i];
+    *operand = i;
     return dmi_look_seen(s, desc->dtype, &r->seen);
 }
 
@@ -247,18 +158,39 @@ static dm_status explain(dmi_session *s, const dmi_recorded *r)
     return r->step ? dmi_loops_explain(s, r) : dmi_explain_call(s, &call);
 }
 
+static dm_status send(dmi_session *s, uint32_t number, repeat r, dmi_run_operands *o, int value)
+{
+    const dmi_recorded *recorded = s->program[number].recorded;
+    const dmi_program *p = &recorded->p;
+    dm_status status = dmi_operands_make(s, p, o);
+    if (status != DM_OK) {
+        return status;
+    }
+    if (s->config.explain) {
+        dmi_explain_log(s, explain(s, recorded));
+    }
+    for (int i = 0; i < p->operands; i++) {
+        if (p->array[i].mode & DMI_WRITE) {
+            dmi_replicas_forget(s, o->h[i]->storage);
+        }
+    }
+    r.value.id = r.every > 0 ? o->id[value] : 0;
+    send_run(s, number, &r, o);
+    uint64_t command = s->command;
+    dmi_operands_drop(s, o, p->operands);
+    return s->config.sync ? dmi_wait(s, command) : DM_OK;
+}
+
 static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int count,
                              const dm_program_binding *bindings)
 {
     const dmi_recorded *recorded = s->program[number].recorded;
-    const dmi_program *p = &recorded->p;
-    size_t n = (size_t)p->operands + 1;
-    uint64_t *id = malloc(n * sizeof *id);
-    const dmi_handle **h = malloc(n * sizeof(dmi_handle *));
-    dm_status status = id && h ? prepare(s, recorded, count, bindings, id, h)
-                               : dmi_fail(DM_ERR_NOMEM, "program_run: no memory");
+    dmi_run_operands o = {0};
+    int value = 0;
+    dm_status status = dmi_operands_bind(s, &recorded->p, count, bindings, &o);
+    status = status == DM_OK ? admit(s, recorded) : status;
     if (status == DM_OK && r.every > 0) {
-        status = check_value(s, p, id, &r);
+        status = check_value(s, &recorded->p, &r, &value);
     }
     if (status == DM_OK && (recorded->step || r.times > recorded->asks)) {
         status = dmi_look_seen(s, DM_F64, &r.asked);
@@ -269,19 +201,9 @@ static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int coun
     if (status == DM_OK && s->explaining) {
         status = explain(s, recorded);
     } else if (status == DM_OK && r.times > 0) {
-        if (s->config.explain) {
-            dmi_explain_log(s, explain(s, recorded));
-        }
-        for (int i = 0; i < p->operands; i++) {
-            if (p->array[i].mode & DMI_WRITE) {
-                dmi_replicas_forget(s, h[i]->storage);
-            }
-        }
-        send_run(s, number, &r, p->operands, id);
-        status = s->config.sync ? dmi_wait(s, s->command) : DM_OK;
+        status = send(s, number, r, &o, value);
     }
-    free(id);
-    free(h);
+    dmi_operands_free(&o);
     return status;
 }
 

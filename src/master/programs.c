@@ -20,6 +20,7 @@ static void settle_arrays(dmi_session *s, dmi_program *p)
     for (int i = 0; i < p->arrays; i++) {
         const dmi_storage *storage = s->handle[dmi_id_slot(p->array[i].id)].storage;
         p->array[i].temporary = storage->unsent && storage->visible == 0;
+        p->array[i].base = storage->layout;
     }
     for (int views = 0; views < 2; views++) { /* arrays come before their views */
         for (uint32_t i = 1; i < s->handles; i++) {
@@ -348,11 +349,9 @@ void dmi_program_poison(dmi_session *s, uint64_t culprit)
     uint32_t *memory = n > 0 ? malloc(n * sizeof *memory) : NULL;
     int count = 0;
     for (size_t i = 0; memory && i < n; i++) { /* before the first frame is sent: it may take this one's place */
-        uint64_t id = dmi_run_frame_operands(f)[i];
-        uint32_t slot = dmi_id_slot(id);
-        if (dmi_run_frame_modes(f)[i] & DMI_WRITE && slot < s->handles && dmi_handle_id(s, slot) == id &&
-            dmi_handle_there(&s->handle[slot])) {
-            memory[count++] = s->handle[slot].storage->number;
+        const dmi_run_use *use = &dmi_run_frame_uses(f)[i];
+        if (use->mode & DMI_WRITE) {
+            memory[count++] = use->memory;
         }
     }
     for (int i = 0; i < count; i += DMI_ERROR_WRITES) {

@@ -105,6 +105,20 @@ DM_CHECKED dm_status dmi_look_seen(dmi_session *s, dm_dtype dtype, uint64_t *out
 /* --- programs.c: who takes part in a run of it */
 uint64_t dmi_program_members(const dmi_program *p);
 void dmi_program_send(dmi_session *s, const dmi_program *p, uint32_t program);
+/* --- program_bindings.c: the operands of a run */
+typedef struct dmi_run_operands {
+    uint64_t *id;
+    const dmi_handle **h; /* in whose memory each is */
+    bool *other; /* a view of h's memory that stands for another part of what is replaced; before it is made id
+                    is h's */
+} dmi_run_operands;
+/* Checks the bindings, and finds the operands. */
+DM_CHECKED dm_status dmi_operands_bind(dmi_session *s, const dmi_program *p, int count,
+                                       const dm_program_binding *bindings, dmi_run_operands *o);
+/* Makes the views, which last until they are dropped: for this run. May move the table of handles. */
+DM_CHECKED dm_status dmi_operands_make(dmi_session *s, const dmi_program *p, dmi_run_operands *o);
+void dmi_operands_drop(dmi_session *s, const dmi_run_operands *o, int count);
+void dmi_operands_free(dmi_run_operands *o);
 /* --- program_runs.c: the program's place in the table of the session; call: for messages */
 DM_CHECKED dm_status dmi_program_find(dmi_session *s, dm_program program, const char *call, uint32_t *out);
 /* --- program_numbers.c */

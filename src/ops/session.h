@@ -18,6 +18,7 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
     int visible;      /* at the end of a recording: handles that the program still has */
     bool unsent;      /* made while recording: the workers do not know it */
     bool uncounted;   /* its bytes are not in live_bytes: a program's workspace has it */
+    bool passing;     /* made and destroyed in a recording: each run of the program finds nothing in it */
     int replicas;     /* kept of it */
     bool replica;     /* is one itself: nobody's handle */
 } dmi_storage;

@@ -8,7 +8,8 @@
 typedef struct dmi_program_array {
     uint64_t id; /* when it was recorded */
     dmi_desc desc;
-    uint32_t memory; /* which storage */
+    uint32_t memory;        /* which storage, */
+    const dmi_layout *base; /* and the layout of the array that it was made for; known to the master alone */
     int32_t mode;    /* DMI_*: what the program needs of its old contents, and does to it */
     bool temporary;  /* lives in the program only: workspace */
 } dmi_program_array;

@@ -30,7 +30,8 @@ void dmi_instance_operand(dmi_instance *inst, int i, const dmi_entry *entry, int
     inst->memory[i] = entry->memory;
     inst->mode[i] = (uint8_t)mode;
     inst->desc[i] = entry->desc;
-    inst->whole[i] = mode == DMI_WRITE && entry->whole && atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
+    inst->whole[i] = ((mode == DMI_WRITE && entry->whole) || entry->memory->fresh) &&
+                     atomic_load(&entry->memory->poisoned) != DMI_NO_MEMORY;
     if (inst->whole[i]) {
         entry->memory->rewritten = command;
     }

@@ -399,6 +399,17 @@ void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f)
     }
 }
 
+void dmi_program_begin_run(dmi_worker *w, const dmi_program_run_frame *f)
+{
+    const dmi_run_use *use = dmi_run_frame_uses(f);
+    for (int i = 0; i < f->operands; i++) {
+        const dmi_entry *entry = use[i].fresh ? dmi_store_find(w, dmi_run_frame_operands(f)[i]) : NULL;
+        if (entry) {
+            entry->memory->fresh = true;
+        }
+    }
+}
+
 /* Where in the whole program it is, for messages. */
 static void place_in_whole(const dmi_running *r, const dmi_part *part, dmi_instance *inst)
 {
@@ -439,6 +450,9 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
         const dmi_entry *entry = dmi_store_find(w, id[part ? part->operand[i] : i]);
         assert(entry); /* check.c has looked */
         dmi_instance_operand(inst, i, entry, p->array[i].mode, f->head.command);
+    }
+    for (int i = 0; inst && i < p->operands; i++) {
+        inst->memory[i]->fresh = inst->memory[i]->fresh && !(p->array[i].mode & DMI_WRITE);
     }
     atomic_fetch_add(&program->plan->refs, inst != NULL);
     if (!inst || !dmi_instance_plan(inst, program->plan)) {

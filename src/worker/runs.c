@@ -40,6 +40,7 @@ static void end_pass(dmi_running *r)
     const dmi_program_run_frame *f = r->frame;
     loop l = loop_of(r);
     r->at = r->loop[r->depth].begin + 1;
+    r->begins = r->begins || r->depth == 0;
     r->loop[r->depth].since++;
     r->loop[r->depth].asked++;
     if (--r->loop[r->depth].left == 0) {
@@ -155,6 +156,10 @@ void dmi_run_go_on(dmi_worker *w)
         (w->run.looks ? look : ask)(w);
         return;
     }
+    if (w->run.begins) {
+        w->run.begins = false;
+        dmi_program_begin_run(w, w->run.frame);
+    }
     if (dmi_insist(w, dmi_program_instance, frame, &inst) != DM_OK) {
         give_up(w, frame);
         return;
@@ -188,7 +193,7 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f)
         return;
     }
     w->run.course = dmi_program_course(w, f->program);
-    w->run.on = true;
+    w->run.on = w->run.begins = true;
     w->run.looks = w->run.asks = false;
     w->run.group = f->group;
     w->run.group_place = f->group_place;

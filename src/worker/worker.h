@@ -37,6 +37,7 @@ typedef struct dmi_running {
     void *frame; /* a PROGRAM_RUN frame */
     const dmi_course *course;
     bool on;       /* there is more to run */
+    bool begins;   /* the next part is the first of a run */
     uint32_t group, group_place; /* of the frame, or of the last part */
     bool looks;    /* next is a look whether the innermost loop goes on, */
     bool asks;     /* or the question whether the run was cancelled */
@@ -183,6 +184,8 @@ const dmi_course *dmi_program_course(const dmi_worker *w, uint32_t program);
 DM_CHECKED dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance);
 /* What comes with the runs of a frame: the number of the first, and numbers given anew. */
 void dmi_program_begin_runs(dmi_worker *w, const dmi_program_run_frame *f);
+/* Before each run: what it makes for itself holds nothing yet. */
+void dmi_program_begin_run(dmi_worker *w, const dmi_program_run_frame *f);
 void dmi_programs_clear(dmi_worker *w);
 
 #endif

@@ -551,6 +551,46 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_program_destroy(s, program));
 }
 
+/* What a program makes for itself begins anew with each run: a failed one leaves nothing behind. */
+static void anew_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_layout rows = dm_layout_rows(s);
+    dm_array x = element(c, 5), pair, half[2], out;
+    dm_program program;
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, (int64_t[]){1}, NULL, &out));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_program_repeat(s, 3));
+    DMT_OK(c, dm_require_range(s, x, 0, 5));
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){2, 1}, &rows, &pair));
+    DMT_OK(c, dm_split(s, pair, 0, 2, NULL, half));
+    DMT_OK(c, dm_copy(s, x, half[0]));
+    DMT_OK(c, dm_copy(s, x, half[1]));
+    DMT_OK(c, dm_sum_dim(s, pair, 0, out));
+    DMT_OK(c, dm_array_destroy(s, half[0]));
+    DMT_OK(c, dm_array_destroy(s, half[1]));
+    DMT_OK(c, dm_array_destroy(s, pair));
+    DMT_OK(c, dm_program_repeat_end(s));
+    DMT_OK(c, dm_program_end(s, &program));
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_fill(s, x, 7));
+        DMT_OK(c, dm_program_run(s, program, 1 + i, 0, NULL));
+        REFUSED(DMT_ONE(VALUE), "require_range", dm_sync(s));
+        DMT_OK(c, dm_fill(s, x, 3 + i));
+        if (i == 1) { /* before the failure of the run is spread */
+            DMT_OK(c, dm_fill(s, x, 7));
+            DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+            DMT_OK(c, dm_fill(s, x, 3 + i));
+            DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+            REFUSED(DMT_ONE(VALUE), "require_range", dm_sync(s));
+            expect(c, out, 2 * (3 + i), "a run right behind a failed one");
+        }
+        DMT_OK(c, dm_program_run(s, program, 2, 0, NULL));
+        expect(c, out, 2 * (3 + i), "a run after a failed one");
+    }
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
 /* The error names the call as the recording numbers it, and the pass of the innermost loop. which: the call
  * that fails. */
 static void place_of_failure(dmt_case *c, int which, const char *wanted)
@@ -603,6 +643,7 @@ static void test_all(void **state)
     run("loops_alone", alone_case, 1, NULL);
     run("loops_refusals", refusals_case, 1, NULL);
     run("loops_failure", failure_case, 1, NULL);
+    run("loops_anew", anew_case, 1, NULL);
     run("loops_places", places_case, 1, NULL);
     run("loops_limit", until_case, 1, "memory_limit=65536");
 }

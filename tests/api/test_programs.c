@@ -1,6 +1,8 @@
 /* Programs: runs in a row, bindings, arrays made inside, what cannot be recorded, failures. */
 #include "support/refusal.h"
 
+#include <dmath/index.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,8 +251,10 @@ static dm_status add_by_task(dm_session *s, dm_array x, dm_array y, double weigh
 static void functions_case(dmt_case *c)
 {
     dm_session *s = c->session;
-    dm_array x = make(c, 1), y = make(c, 0), inner;
+    dm_layout last = dm_layout_single(c->workers - 1);
+    dm_array x = make(c, 1), y = make(c, 0), inner, copy;
     dm_program step;
+    DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &last, &copy));
     DMT_OK(c, dm_program_begin(s));
     DMT_OK(c, add_by_task(s, x, y, 3)); /* y += 3 x */
     DMT_OK(c, dm_array_like(s, x, DM_F64, &inner));
@@ -258,6 +262,7 @@ static void functions_case(dmt_case *c)
     DMT_OK(c, add_by_task(s, inner, x, 0.5)); /* x += y */
     DMT_OK(c, dm_array_destroy(s, inner));
     DMT_OK(c, dm_apply(s, "refuse negative", 1, &x, (int[]){DM_READ}, NULL, 0));
+    DMT_OK(c, dm_copy(s, x, copy));
     DMT_OK(c, dm_program_end(s, &step));
     DMT_OK(c, dm_program_run(s, step, 4, 0, NULL));
     double want_x = 1, want_y = 0;
@@ -269,9 +274,139 @@ static void functions_case(dmt_case *c)
     expect(c, y, want_y, "y of user functions in a program");
     DMT_OK(c, dm_fill(s, x, -1e6));
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
-    REFUSED(DMT_ONE(TASK), "its call 4 of 4, apply", dm_sync(s));
+    REFUSED(DMT_ONE(TASK), "its call 4 of 5, apply", dm_sync(s));
     REFUSED(DMT_ONE(POISONED), "program_run", dm_item(s, x, (int64_t[]){0, 0}, &want_x));
     DMT_OK(c, dm_program_destroy(s, step));
+}
+
+/* Of x and y this uses parts alone: views that end inside, and those that a call makes for itself. */
+static void use_parts(dmt_case *c, dm_array x, dm_array y)
+{
+    dm_session *s = c->session;
+    dm_array upper, lower;
+    DMT_OK(c, dm_roll(s, x, 2, 1, y));
+    DMT_OK(c, dm_rows(s, x, 0, SIDE / 2, &upper));
+    DMT_OK(c, dm_rows(s, y, SIDE / 2, SIDE / 2, &lower));
+    DMT_OK(c, dm_add(s, 0.5, upper, 0.5, lower, lower));
+    DMT_OK(c, dm_array_destroy(s, upper));
+    DMT_OK(c, dm_array_destroy(s, lower));
+    DMT_OK(c, dm_set_item(s, x, (int64_t[]){SIDE - 1, 0}, 0.25));
+}
+
+static void fill_like(dmt_case *c, dm_array x, uint64_t seed)
+{
+    DMT_OK(c, dm_fill_uniform(c->session, x, -1, 1, seed));
+}
+
+static void expect_alike(dmt_case *c, dm_array one, dm_array recorded, const char *what)
+{
+    double want[COUNT], got[COUNT];
+    DMT_OK(c, dm_read(c->session, one, want));
+    DMT_OK(c, dm_read(c->session, recorded, got));
+    if (memcmp(want, got, sizeof want) != 0) {
+        dmt_fail(c, "%s: not as the calls leave it one by one", what);
+    }
+}
+
+/* A binding replaces the other parts of the same array, too. */
+static void parts_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_layout rows = dm_layout_rows(s);
+    dm_array x, y, u, v, p, q, flat, other, part, element;
+    dm_program program;
+    dm_array *all[] = {&x, &y, &u, &v, &p, &q};
+    for (int i = 0; i < 6; i++) {
+        DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){SIDE, SIDE}, &rows, all[i]));
+        fill_like(c, *all[i], (uint64_t)i % 2);
+    }
+    DMT_OK(c, dm_program_begin(s));
+    use_parts(c, x, y);
+    DMT_OK(c, dm_program_end(s, &program));
+    const dm_program_binding both[] = {{x, u}, {y, v}};
+    for (int run = 0; run < 3; run++) { /* twice in a row, and beside a run as recorded */
+        DMT_OK(c, dm_program_run(s, program, 1 + run % 2, 2, both));
+        DMT_OK(c, dm_program_run(s, program, run == 1, 0, NULL));
+    }
+    for (int i = 0; i < 4; i++) {
+        use_parts(c, p, q);
+    }
+    expect_alike(c, p, u, "what replaces the first array");
+    expect_alike(c, q, v, "what replaces the second");
+    fill_like(c, p, 0);
+    fill_like(c, q, 1);
+    use_parts(c, p, q);
+    expect_alike(c, p, x, "the first array as recorded");
+    DMT_OK(c, dm_program_destroy(s, program));
+
+    /* a failure on the last worker poisons the replacement on all */
+    dm_layout last = dm_layout_single(c->workers - 1);
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, &last, &element));
+    DMT_OK(c, dm_fill(s, element, 1));
+    DMT_OK(c, dm_program_begin(s));
+    use_parts(c, x, y);
+    DMT_OK(c, dm_require_range(s, element, 2, 3));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 2, both));
+    REFUSED(DMT_ONE(VALUE), "require_range", dm_sync(s));
+    double got[COUNT];
+    for (int row = 0; row < SIDE; row++) {
+        DMT_OK(c, dm_rows(s, v, row, 1, &part));
+        REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_read(s, part, got));
+    }
+    DMT_OK(c, dm_array_destroy(s, x));
+    REFUSED(DMT_ONE(ARG), "bindings[0]: the program does not use", dm_program_run(s, program, 1, 2, both));
+    DMT_OK(c, dm_program_destroy(s, program));
+
+    /* a binding of one part, and of another that is a view of an array that lies otherwise */
+    DMT_OK(c, dm_rows(s, y, 0, 1, &part));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_scale(s, 2, part, part));
+    DMT_OK(c, dm_set_item(s, y, (int64_t[]){SIDE - 1, 1}, 8));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_rows(s, v, 0, 1, &other));
+    DMT_OK(c, dm_fill(s, v, 1));
+    DMT_OK(c, dm_program_run(s, program, 1, 1, (dm_program_binding[]){{part, other}}));
+    double value[2];
+    DMT_OK(c, dm_item(s, v, (int64_t[]){0, 0}, &value[0]));
+    DMT_OK(c, dm_item(s, v, (int64_t[]){SIDE - 1, 1}, &value[1]));
+    if (value[0] != 2 || value[1] != 8) {
+        dmt_fail(c, "a part and what belongs to it: %g and %g", value[0], value[1]);
+    }
+    REFUSED(DMT_ONE(ARG), "bindings[1]: bindings[0] replaces",
+            dm_program_run(s, program, 1, 2, (dm_program_binding[]){{part, other}, {part, other}}));
+    REFUSED(DMT_ONE(OVERLAP), "shared memory when the program was recorded, and do not now",
+            dm_program_run(s, program, 1, 2, (dm_program_binding[]){{part, other}, {y, u}}));
+    REFUSED(DMT_ONE(HANDLE), "program_run_until: bindings[0]: array is a zero handle",
+            dm_program_run_until(s, program, 1, 1, element, 0, 1, (dm_program_binding[]){{y, {0}}}));
+    REFUSED(DMT_ONE(DTYPE), "program_run_until: bindings[0]",
+            dm_program_run_until(
+                s, program, 1, 1, element, 0, 1,
+                (dm_program_binding[]){{y, (DMT_OK(c, dm_array_like(s, y, DM_F32, &flat)), flat)}}));
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
+/* All rows of x fit y's layout; below them it has more, of which the program uses some. */
+static void longer_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    dm_layout single = dm_layout_single(c->workers - 1);
+    dm_array x, y, first, whole, tail, mine;
+    dm_program program;
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, (int64_t[]){43}, &single, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 1, (int64_t[]){40}, &single, &y));
+    DMT_OK(c, dm_array_view(s, x, (int64_t[]){0}, (int64_t[]){40}, &first));
+    DMT_OK(c, dm_array_reshape(s, first, 2, (int64_t[]){8, 5}, &whole));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_fill(s, whole, 1));
+    DMT_OK(c, dm_array_view(s, x, (int64_t[]){40}, (int64_t[]){3}, &tail));
+    DMT_OK(c, dm_fill(s, tail, 2));
+    DMT_OK(c, dm_array_destroy(s, tail));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_array_reshape(s, y, 2, (int64_t[]){8, 5}, &mine));
+    REFUSED(DMT_ONE(LAYOUT), "bindings: the program uses another part",
+            dm_program_run(s, program, 1, 1, (dm_program_binding[]){{whole, mine}}));
+    DMT_OK(c, dm_program_destroy(s, program));
 }
 
 static void refusal_case(dmt_case *c)
@@ -672,6 +807,8 @@ static void test_all(void **state)
     run("programs_outlive", outlive_case, 0, NULL);
     run("programs_functions", functions_case, 0, NULL);
     run("programs_refusals", refusal_case, 0, NULL);
+    run("programs_parts", parts_case, 0, NULL);
+    run("programs_longer", longer_case, 0, NULL);
     run("programs_mixed", mixed_case, 0, NULL);
     run("programs_many_outputs", many_outputs_case, 0, NULL);
     run("programs_numbers", numbers_case, 0, NULL);

@@ -172,7 +172,12 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
     for (int i = 0; i < f->numbers; i++) {
         given[i].at = below(in, 4) - 1;
     }
-    return (uint32_t)(sizeof *f + (size_t)f->operands * (sizeof *id + 1) + (size_t)f->numbers * sizeof *given);
+    dmi_run_use *use = (dmi_run_use *)(given + f->numbers);
+    for (int i = 0; i < f->operands; i++) {
+        use[i].fresh = (uint16_t)below(in, 2);
+    }
+    return (uint32_t)(sizeof *f + (size_t)f->operands * (sizeof *id + sizeof *use) +
+                      (size_t)f->numbers * sizeof *given);
 }
 
 static uint32_t make_course(input *in, dmi_course_frame *f)

@@ -120,7 +120,8 @@ static void part(void)
 /* One operand, two numbers, room for two modes. */
 static void run(void)
 {
-    frame(DMI_FRAME_PROGRAM_RUN, sizeof f.run, sizeof(uint64_t) + 2 * sizeof(dmi_given_number) + 1);
+    frame(DMI_FRAME_PROGRAM_RUN, sizeof f.run,
+          sizeof(uint64_t) + 2 * sizeof(dmi_given_number) + sizeof(dmi_run_use));
     f.run.program = 1;
     f.run.operands = 1;
     f.run.numbers = 2;
