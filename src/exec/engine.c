@@ -372,6 +372,9 @@ void dmi_engine_check_cancelled(dmi_engine *e, dmi_instance *inst)
 void dmi_memory_poison(dmi_memory *memory, uint64_t culprit)
 {
     int clean = DMI_CLEAN; /* an array without memory stays without */
+    if (memory->allocation.bytes == 0) { /* no element is here, and no write would make it clean again */
+        return;
+    }
     if (atomic_load(&memory->poisoned) == DMI_CLEAN) {
         atomic_store(&memory->culprit, culprit);
     }

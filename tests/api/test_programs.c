@@ -276,6 +276,11 @@ static void functions_case(dmt_case *c)
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
     REFUSED(DMT_ONE(TASK), "its call 4 of 5, apply", dm_sync(s));
     REFUSED(DMT_ONE(POISONED), "program_run", dm_item(s, x, (int64_t[]){0, 0}, &want_x));
+    DMT_OK(c, dm_fill(s, x, 1)); /* by the workers that hold it; the functions run on all */
+    DMT_OK(c, dm_fill(s, y, 0));
+    DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
+    expect(c, x, 4, "user functions after a failure");
+    expect(c, copy, 4, "what the last worker has of them");
     DMT_OK(c, dm_program_destroy(s, step));
 }
 
