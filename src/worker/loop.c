@@ -13,6 +13,13 @@
 
 enum { FRAMES_PER_LOOK = 64, COMMANDS_IN_FLIGHT = 4096, LONGEST_POLL_NS = 20000000 };
 
+static void unref_operands(const dmi_instance *inst)
+{
+    for (int i = 0; i < inst->noperand; i++) {
+        dmi_memory_unref(inst->memory[i]);
+    }
+}
+
 static void retired(void *context, dmi_instance *inst)
 {
     dmi_worker *w = context;
@@ -24,9 +31,7 @@ static void retired(void *context, dmi_instance *inst)
     if (inst->op == DMI_OP_until) {
         dmi_run_decided(w, inst);
     }
-    for (int i = 0; i < inst->noperand; i++) {
-        dmi_memory_unref(inst->memory[i]);
-    }
+    unref_operands(inst);
 }
 
 /* Keep forwarding: commands here may wait for hosts that have not received theirs. */
@@ -252,7 +257,6 @@ void dmi_worker_serve(dmi_worker *w)
 
 void dmi_worker_finish(dmi_worker *w)
 {
-    dmi_group_counts_clear(w);
     dmi_programs_clear(w);
     dmi_plan_cache_destroy(w->plans); /* first: plans may have tables in the executor's memory */
     w->plans = NULL;
@@ -262,10 +266,11 @@ void dmi_worker_finish(dmi_worker *w)
     while (w->engine.first) { /* of a session that was broken */
         dmi_instance *inst = w->engine.first;
         w->engine.first = inst->next;
-        retired(w, inst);
+        unref_operands(inst);
         dmi_instance_free(&w->engine, inst);
     }
     dmi_instances_free(&w->engine);
+    dmi_group_counts_clear(w);
     if (w->cursor > 0) { /* the worker has served: the master expects its timeline file */
         dmi_trace_write_worker(&w->engine, w->config->trace);
     }

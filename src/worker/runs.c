@@ -120,18 +120,22 @@ static void ask(dmi_worker *w)
     decide(w, &f, loop_of(&w->run).members);
 }
 
-/* A value that is poisoned ends the run. A worker that could not look does not know what the others do. */
+/* A value that is poisoned ends the run. A worker that could not look does not know what the others do. It
+ * could not if the array that shows it the value got no memory when it was made. */
 void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
 {
     dmi_running *r = &w->run;
+    int failed = atomic_load(&inst->failed);
+    bool blind =
+        failed & DMI_FAILED_HERE || (failed && atomic_load(&inst->memory[1]->poisoned) == DMI_NO_MEMORY);
     r->deciding = false;
-    if (atomic_load(&inst->failed)) {
+    if (failed) {
         r->on = false;
     } else if (inst->stop) {
         leave_loop(r);
     }
     advance(r);
-    if (atomic_load(&inst->failed) & DMI_FAILED_HERE) {
+    if (blind) {
         dmi_worker_break(w, DM_ERR_NOMEM);
     }
 }

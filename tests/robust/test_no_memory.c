@@ -95,6 +95,52 @@ static void test_every_block(void **state)
     }
 }
 
+/* A program with a loop that looks at a value, in a group. A worker that cannot look does not know what the
+ * others do: the session fails, and ends; nobody waits for that worker. Returns whether the fault was met. */
+static bool looks_run(const char *fault, int at)
+{
+    char text[64];
+    snprintf(text, sizeof text, "fault='%s:%d',log=error", fault, at);
+    dm_session *s = open_session(WORKERS, text);
+    dm_array x, rows;
+    dm_program program;
+    dm_group all;
+    double got = 0;
+    bool met = false;
+    OK(dm_group_create(s, (int[]){2, 1, 0}, 3, &all));
+    OK(dm_group_begin(s, all));
+    OK(dm_vector(s, DM_F64, 1, &x));
+    rows = empty_matrix(s, NULL);
+    OK(dm_fill(s, x, 64));
+    OK(dm_program_begin(s));
+    OK(dm_program_repeat(s, 10));
+    OK(dm_map(s, "0.5 * x", 1, (dm_map_arg[]){DM_ARG("x", x)}, x));
+    OK(dm_fill(s, rows, 1));
+    OK(dm_program_repeat_until(s, 1, x, 1.5));
+    met = dm_program_end(s, &program) != DM_OK;
+    for (int i = 0; i < 2 && !met; i++) {
+        met = dm_program_run(s, program, 2, 0, NULL) != DM_OK || dm_read(s, x, &got) != DM_OK;
+    }
+    if (!met) { /* seven passes, and one in each run after these */
+        assert_true(got == 1.0 / 8);
+    }
+    met = dm_sync(s) != DM_OK || met;
+    return dm_finalize(s, NULL) != DM_OK || met;
+}
+
+static void test_looks(void **state)
+{
+    (void)state;
+    static const char *const faults[] = {"alloc", "compute"};
+    for (int kind = 0; kind < 2; kind++) {
+        int at = 1, clean = 0;
+        for (; at <= 60 && clean < 6; at++) {
+            clean = looks_run(faults[kind], at) ? 0 : clean + 1;
+        }
+        assert_in_range(at, 10, 60);
+    }
+}
+
 /* What has been admitted runs, though a debug pool hands memory on only when its last user is done. */
 static void test_queued(void **state)
 {
@@ -203,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_every_block, deadline),
+        cmocka_unit_test_setup(test_looks, deadline),
         cmocka_unit_test_setup(test_limit, deadline),
         cmocka_unit_test_setup(test_limit_of_temporaries, deadline),
         cmocka_unit_test_setup(test_queued, deadline),
