@@ -84,7 +84,8 @@ DM_API DM_CHECKED dm_status dm_program_number(dm_session *session, const char *n
  *
  * The result is that of the calls one by one, in loops of the caller. What lies between two begins or ends of
  * loops is planned as one command; an array that several such parts use, or several passes, is no workspace but
- * memory as long as the program lives, even if it is destroyed inside. Seeds that advance do so with every
+ * memory as long as the program lives, even if it is destroyed inside. One that is made and destroyed between
+ * two begins or ends is workspace. Seeds that advance do so with every
  * pass: in pass p of a loop, counted from 0 over all runs of the program, they are dm_program_seed(seed, p). A
  * pass that fails poisons value, and the run ends. times 0: the calls are recorded and do not run. Errors of
  * dm_program_repeat: DM_ERR_STATE (nothing is being recorded), DM_ERR_ARG (times < 0), DM_ERR_LIMIT (16 loops

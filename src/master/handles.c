@@ -346,7 +346,8 @@ dm_status dmi_array_make(dmi_session *s, dm_dtype dtype, const dmi_layout *layou
                              .number = ++s->storages,
                              .layout = layout,
                              .dtype = dtype,
-                             .replica = replica};
+                             .replica = replica,
+                             .part = dmi_record_part(s)};
     s->alive -= replica;
     h->storage = storage;
     h->desc = dmi_desc_whole(dtype, layout, layout_id);

@@ -129,7 +129,8 @@ static dm_status give_storage(dmi_session *s, dmi_storage *storage)
     return status;
 }
 
-/* Arrays whose contents go from one part to another, or from one pass of a part to the next. */
+/* Arrays whose contents go from one part to another, or from one pass of a part to the next: not those that a
+ * pass makes, or writes first as a whole. */
 static dm_status keep_contents(dmi_session *s, const dmi_program *p, const dmi_piece *piece, const bool *loops,
                                int pieces)
 {
@@ -153,7 +154,8 @@ static dm_status keep_contents(dmi_session *s, const dmi_program *p, const dmi_p
                 }
                 uint64_t id = p->array[o->id].id;
                 int *at = &last[same[o->id]];
-                bool made = o->mode == DMI_WRITE && !s->handle[dmi_id_slot(id)].view;
+                bool made = (o->mode == DMI_WRITE && !s->handle[dmi_id_slot(id)].view) ||
+                            (storage_of(s, id)->unsent && storage_of(s, id)->part == piece[k].marks);
                 if (*at != k && (*at >= 0 || (loops[k] && !made))) {
                     status = give_storage(s, storage_of(s, id));
                 }
@@ -196,7 +198,7 @@ dm_status dmi_loops_cut(dmi_session *s, const dmi_recording *from, dmi_recorded 
         if (next > call) { /* what lies before the mark */
             in_loop[r->pieces] = loops > 0;
             r->piece[r->pieces] =
-                (dmi_piece){.p.calls = next - call, .passes = passes_of(r->step, open, loops)};
+                (dmi_piece){.p.calls = next - call, .marks = m, .passes = passes_of(r->step, open, loops)};
             r->step[r->steps++] = (dmi_course_step){.kind = DMI_COURSE_RUN, .other = r->pieces++};
             call = next;
         }

@@ -66,6 +66,11 @@ bool dmi_record_outside(const dmi_session *s)
     return s->scopes <= s->recording->scopes;
 }
 
+int dmi_record_part(const dmi_session *s)
+{
+    return s->recording ? s->recording->marks : 0;
+}
+
 bool dmi_record_hidden(dmi_session *s, uint32_t slot)
 {
     dmi_recording *r = s->recording;

@@ -43,6 +43,7 @@ typedef struct dmi_recording {
 typedef struct dmi_piece {
     dmi_program p;    /* calls and numbers are those of the whole */
     uint32_t program; /* its number */
+    int marks;        /* begins and ends of loops before it */
     int32_t *operand; /* [p.operands] among those of the whole */
     int64_t number;   /* its first number */
     int64_t passes;   /* in a run of the whole; -1: not known before */

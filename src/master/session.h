@@ -339,6 +339,8 @@ dm_counters dmi_counters_from(const dmi_counts *counts, int64_t commands);
 /* --- recording.c: calls that become a program */
 /* Adds a call that has been checked. */
 DM_CHECKED dm_status dmi_record(dmi_session *s, const dmi_call *call);
+/* The part that is being recorded: how many begins and ends of loops there are before it. */
+int dmi_record_part(const dmi_session *s);
 /* Keeps a handle that the program has destroyed until the recording ends; false: no memory. */
 bool dmi_record_hidden(dmi_session *s, uint32_t slot);
 /* May a scope end? Not one that was open before the recording. */

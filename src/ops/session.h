@@ -16,6 +16,7 @@ typedef struct dmi_storage { /* memory behind handles, by its number */
     dm_dtype dtype;
     uint64_t base;    /* id of that array */
     int visible;      /* at the end of a recording: handles that the program still has */
+    int part;         /* made while recording: in which part of the program (dmi_record_part) */
     bool unsent;      /* made while recording: the workers do not know it */
     bool uncounted;   /* its bytes are not in live_bytes: a program's workspace has it */
     bool passing;     /* made and destroyed in a recording: each run of the program finds nothing in it */

@@ -560,17 +560,17 @@ static void anew_case(dmt_case *c)
     dm_program program;
     DMT_OK(c, dm_array_create(s, DM_F64, 1, (int64_t[]){1}, NULL, &out));
     DMT_OK(c, dm_program_begin(s));
-    DMT_OK(c, dm_program_repeat(s, 3));
-    DMT_OK(c, dm_require_range(s, x, 0, 5));
     DMT_OK(c, dm_array_create(s, DM_F64, 2, (int64_t[]){2, 1}, &rows, &pair));
     DMT_OK(c, dm_split(s, pair, 0, 2, NULL, half));
+    DMT_OK(c, dm_program_repeat(s, 3));
+    DMT_OK(c, dm_require_range(s, x, 0, 5));
     DMT_OK(c, dm_copy(s, x, half[0]));
     DMT_OK(c, dm_copy(s, x, half[1]));
     DMT_OK(c, dm_sum_dim(s, pair, 0, out));
+    DMT_OK(c, dm_program_repeat_end(s));
     DMT_OK(c, dm_array_destroy(s, half[0]));
     DMT_OK(c, dm_array_destroy(s, half[1]));
     DMT_OK(c, dm_array_destroy(s, pair));
-    DMT_OK(c, dm_program_repeat_end(s));
     DMT_OK(c, dm_program_end(s, &program));
     for (int i = 0; i < 3; i++) {
         DMT_OK(c, dm_fill(s, x, 7));

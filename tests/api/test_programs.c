@@ -749,6 +749,18 @@ static int that_fit(dmt_case *c)
     return n;
 }
 
+static void copy_halves(dmt_case *c, dm_array from, dm_array to)
+{
+    dm_array a[2], b[2];
+    DMT_OK(c, dm_split(c->session, from, 0, 2, NULL, a));
+    DMT_OK(c, dm_split(c->session, to, 0, 2, NULL, b));
+    for (int i = 0; i < 2; i++) {
+        DMT_OK(c, dm_copy(c->session, a[i], b[i]));
+        DMT_OK(c, dm_array_destroy(c->session, a[i]));
+        DMT_OK(c, dm_array_destroy(c->session, b[i]));
+    }
+}
+
 /* With a memory limit: a temporary that is destroyed while recording leaves its bytes to the next, as the run
  * does; what loops keep from part to part does not. */
 static void room_case(dmt_case *c)
@@ -775,12 +787,32 @@ static void room_case(dmt_case *c)
     DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
     expect(c, x, CHAIN + 1, "a chain of temporaries under a limit");
     DMT_OK(c, dm_program_destroy(s, program));
-    DMT_OK(c, dm_program_begin(s)); /* one after another they fit, but the loop keeps all from pass to pass */
+    DMT_OK(c, dm_program_begin(s)); /* a pass makes them anew, though it writes them part by part */
+    DMT_OK(c, dm_fill(s, x, 1));
+    DMT_OK(c, dm_program_repeat(s, 3));
+    for (int i = 0; i < CHAIN; i++) {
+        dm_array inner = large(c, &status);
+        DMT_OK(c, status);
+        copy_halves(c, x, inner);
+        DMT_OK(c, dm_axpby(s, 0.5, inner, 1, x));
+        DMT_OK(c, dm_scale(s, 2.0 / 3, x, x));
+        DMT_OK(c, dm_array_destroy(s, inner));
+    }
+    DMT_OK(c, dm_scale(s, 2, x, x));
+    DMT_OK(c, dm_program_repeat_end(s));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    expect(c, x, 8, "temporaries of passes");
+    DMT_OK(c, dm_program_destroy(s, program));
+    DMT_OK(c, dm_program_begin(s)); /* one after another they fit, but the loop keeps all from part to part */
     DMT_OK(c, dm_program_repeat(s, 2));
     for (int i = 0; i < fit + 2; i++) {
         dm_array kept = large(c, &status);
         DMT_OK(c, status);
-        DMT_OK(c, dm_add(s, 1, kept, 1, x, kept));
+        DMT_OK(c, dm_copy(s, x, kept));
+        DMT_OK(c, dm_program_repeat(s, 1));
+        DMT_OK(c, dm_add(s, 1, kept, 1, x, x));
+        DMT_OK(c, dm_program_repeat_end(s));
         DMT_OK(c, dm_array_destroy(s, kept));
     }
     DMT_OK(c, dm_program_repeat_end(s));
