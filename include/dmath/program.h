@@ -102,7 +102,9 @@ DM_API DM_CHECKED dm_status dm_program_repeat_until(dm_session *session, int64_t
 /* Ends the recording and plans it. out NULL: the recording is dropped; what was recorded never runs. On failure
  * it is dropped too. Errors: DM_ERR_STATE (nothing is being recorded; a loop is open; an array made inside was
  * destroyed, but a view of it is alive); DM_ERR_UNSUPPORTED (an option forces an algorithm that cannot serve a
- * call). Cost: the calls go to the workers once. */
+ * call); DM_ERR_LIMIT (a run takes 16 bytes for each array and 32 for each number, loops take 64 for each
+ * begin, each end and each part between; of either only a quarter of what the option ring says). Cost: the
+ * calls go to the workers once. */
 DM_API DM_CHECKED dm_status dm_program_end(dm_session *session, dm_program *out);
 
 /* For one run: `array` takes the place of `recorded`. */

@@ -155,6 +155,10 @@ static inline const dmi_course_step *dmi_course_frame_steps(const dmi_course_fra
 {
     return (const dmi_course_step *)(f + 1);
 }
+static inline size_t dmi_course_frame_bytes(int steps)
+{
+    return sizeof(dmi_course_frame) + (size_t)steps * sizeof(dmi_course_step);
+}
 
 /* The operands follow: their numbers among those of the whole program. */
 typedef struct dmi_part_frame {
@@ -211,6 +215,11 @@ static inline const dmi_given_number *dmi_run_frame_numbers(const dmi_program_ru
 static inline const dmi_run_use *dmi_run_frame_uses(const dmi_program_run_frame *f)
 {
     return (const dmi_run_use *)(dmi_run_frame_numbers(f) + f->numbers);
+}
+static inline size_t dmi_run_frame_bytes(int operands, int numbers)
+{
+    return sizeof(dmi_program_run_frame) + (size_t)operands * (sizeof(uint64_t) + sizeof(dmi_run_use)) +
+           (size_t)numbers * sizeof(dmi_given_number);
 }
 /* What a worker gives itself between runs. */
 typedef struct dmi_until_frame {

@@ -354,19 +354,18 @@ void dmi_loops_pace(dmi_recorded *r, double run_us)
 
 void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
 {
-    size_t steps = (size_t)r->steps * sizeof *r->step;
     for (int k = 0; k < r->pieces; k++) {
         dmi_program_send(s, &r->piece[k].p, r->piece[k].program);
     }
-    dmi_course_frame *f =
-        dmi_frame_begin(s, (uint32_t)(sizeof *f + steps), DMI_FRAME_PROGRAM_COURSE, DMI_OP_program);
+    dmi_course_frame *f = dmi_frame_begin(s, (uint32_t)dmi_course_frame_bytes(r->steps),
+                                          DMI_FRAME_PROGRAM_COURSE, DMI_OP_program);
     f->program = program;
     f->parts = r->pieces;
     f->steps = r->steps;
     f->operands = r->p.operands;
     f->numbers = r->p.numbers;
     f->members = r->members;
-    memcpy(f + 1, r->step, steps);
+    memcpy(f + 1, r->step, (size_t)r->steps * sizeof *r->step);
     dmi_frame_send(s);
     for (int k = 0, first = 0; k < r->pieces; first += r->piece[k++].p.calls) {
         const dmi_piece *piece = &r->piece[k];

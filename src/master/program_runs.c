@@ -49,9 +49,7 @@ static void send_run(dmi_session *s, uint32_t program, const repeat *r, const dm
 {
     dmi_recorded *recorded = s->program[program].recorded;
     const int count = recorded->p.operands;
-    size_t each = sizeof *o->id + sizeof(dmi_run_use),
-           numbers = (size_t)recorded->given * sizeof(dmi_given_number);
-    dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)(sizeof *f + (size_t)count * each + numbers),
+    dmi_program_run_frame *f = dmi_frame_begin(s, (uint32_t)dmi_run_frame_bytes(count, recorded->given),
                                                DMI_FRAME_PROGRAM_RUN, DMI_OP_program);
     f->program = program;
     f->ordinal = recorded->ordinal;

@@ -214,6 +214,26 @@ static dm_status make_room(dmi_session *s, const dmi_recorded *r)
     return DM_OK;
 }
 
+/* The frame of a run names all arrays, that of the course all begins and ends of loops. */
+static dm_status check_frames(const dmi_session *s, const dmi_recorded *r)
+{
+    const size_t most = (size_t)(s->hub.ring->size / 4), run = dmi_run_frame_bytes(r->p.operands, r->nameds),
+                 course = dmi_course_frame_bytes(r->steps);
+    if (run > most) {
+        return dmi_fail(DM_ERR_LIMIT,
+                        "program_end: a run with %d arrays and %d numbers takes %zu bytes in the command ring, "
+                        "a quarter of "
+                        "which has %zu (option ring)",
+                        r->p.operands, r->nameds, run, most);
+    }
+    return course > most
+               ? dmi_fail(DM_ERR_LIMIT,
+                          "program_end: loops that cut the program into %d parts take %zu bytes in the command "
+                          "ring, a quarter of which has %zu (option ring)",
+                          r->pieces, course, most)
+               : DM_OK;
+}
+
 /* There is room. */
 static uint32_t take_number(dmi_session *s, dmi_recorded *r)
 {
@@ -282,7 +302,7 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     }
     dmi_recording_free(from);
     if (status == DM_OK && out && (status = sort_arrays(&r->p)) == DM_OK &&
-        (status = dmi_loops_make(r)) == DM_OK) {
+        (status = dmi_loops_make(r)) == DM_OK && (status = check_frames(s, r)) == DM_OK) {
         status = try_plans(s, r);
     }
     if (status != DM_OK || !out) {

@@ -824,6 +824,42 @@ static void room_case(dmt_case *c)
     }
 }
 
+/* With a small command ring: programs whose runs, or loops, it has no room for are refused. */
+static void ring_case(dmt_case *c)
+{
+    enum { FEW = 200, MANY = 400, LOOPS = 60 };
+    dm_session *s = c->session;
+    dm_array a[MANY];
+    dm_program program;
+    for (int i = 0; i < MANY; i++) {
+        DMT_OK(c, dm_vector(s, DM_F64, 1, &a[i]));
+        DMT_OK(c, dm_fill(s, a[i], i));
+    }
+    for (int n = FEW; n <= MANY; n += MANY - FEW) {
+        DMT_OK(c, dm_program_begin(s));
+        for (int i = 0; i < n; i++) {
+            DMT_OK(c, dm_scale(s, 2, a[i], a[i]));
+        }
+        if (n == FEW) {
+            DMT_OK(c, dm_program_end(s, &program));
+            DMT_OK(c, dm_program_run(s, program, 2, 0, NULL));
+            expect_one(c, a[FEW - 1], 4 * (FEW - 1));
+            DMT_OK(c, dm_program_destroy(s, program));
+        } else {
+            REFUSED(DMT_ONE(LIMIT), "program_end: a run with 400 arrays", dm_program_end(s, &program));
+        }
+    }
+    DMT_OK(c, dm_program_begin(s));
+    for (int i = 0; i < LOOPS; i++) {
+        DMT_OK(c, dm_program_repeat(s, 2));
+        DMT_OK(c, dm_scale(s, 2, a[i], a[i]));
+        DMT_OK(c, dm_program_repeat_end(s));
+    }
+    REFUSED(DMT_ONE(LIMIT), "program_end: loops that cut the program into 60 parts",
+            dm_program_end(s, &program));
+    expect_one(c, a[7], 28);
+}
+
 static void run(const char *name, void (*fn)(dmt_case *c), int workers, const char *options)
 {
     dmt_run(&(dmt_suite){.name = name,
@@ -852,6 +888,7 @@ static void test_all(void **state)
     run("programs_seeds", seeds_case, 0, NULL);
     run("programs_limit", times_case, 0, "memory_limit=65536");
     run("programs_room", room_case, 0, "memory_limit=65536");
+    run("programs_ring", ring_case, 2, "ring=16K");
     if (dmt_on_cpu()) { /* fills 1 and 2, then the scale */
         run("programs_failure", failure_case, 1, "fault=compute:3");
     }

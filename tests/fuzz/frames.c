@@ -176,8 +176,7 @@ static uint32_t make_run(input *in, const dmi_worker *w, dmi_program_run_frame *
     for (int i = 0; i < f->operands; i++) {
         use[i].fresh = (uint16_t)below(in, 2);
     }
-    return (uint32_t)(sizeof *f + (size_t)f->operands * (sizeof *id + sizeof *use) +
-                      (size_t)f->numbers * sizeof *given);
+    return (uint32_t)dmi_run_frame_bytes(f->operands, f->numbers);
 }
 
 static uint32_t make_course(input *in, dmi_course_frame *f)
