@@ -181,7 +181,7 @@ static dm_status wait_for(dmi_session *s, const struct dmi_group *g, uint64_t co
         return status;
     }
     char *text = strdup(dmi_error_text());
-    (void)!dmi_wait_done(s, s->command, 0); /* what failed is spread when all have done it */
+    (void)!dmi_wait_done(s, dmi_wait_mark(s), 0); /* what failed is spread when all have done it */
     status = dmi_fail(status, "%s", text ? text : "no memory for the reason");
     free(text);
     return status;
