@@ -81,11 +81,15 @@ static dm_status check_once(int which, const dm_program_binding *bindings)
     return DM_OK;
 }
 
-static dm_status refuse_sharing(bool now)
+/* now: they share memory now, and did not when they were recorded; else the other way round. */
+static dm_status refuse_sharing(const dmi_desc *one, const dmi_desc *other, bool now)
 {
+    char a[192], b[192];
+    dmi_desc_describe(one, a, sizeof a);
+    dmi_desc_describe(other, b, sizeof b);
     return dmi_fail(DM_ERR_OVERLAP,
-                    "%s: bindings: two arrays %s memory when the program was recorded, and %s now",
-                    dmi_api_called(), now ? "did not share" : "shared", now ? "do" : "do not");
+                    "%s: bindings: two arrays %s memory when the program was recorded, and %s now: %s, and %s",
+                    dmi_api_called(), now ? "did not share" : "shared", now ? "do" : "do not", a, b);
 }
 
 /* Waits inside the program are planned: arrays must share memory exactly where they did. */
@@ -95,7 +99,7 @@ static dm_status check_sharing(const dmi_program *p, const dmi_handle *const *h)
         for (int k = 0; k < i; k++) {
             bool now = h[i]->storage == h[k]->storage;
             if ((p->array[i].memory == p->array[k].memory) != now) {
-                return refuse_sharing(now);
+                return refuse_sharing(&p->array[k].desc, &p->array[i].desc, now);
             }
         }
     }
@@ -120,7 +124,7 @@ static dm_status bind(dmi_session *s, const dmi_program *p, int count, const dm_
         for (int i = 0; i < p->operands; i++) {
             bool same = p->array[i].memory == r.memory;
             if (same && o->h[i] && o->h[i]->storage != h->storage) {
-                return refuse_sharing(false);
+                return refuse_sharing(&p->array[i].desc, r.desc, false);
             }
             if (i == r.operand || (same && !o->h[i])) {
                 o->h[i] = h;

@@ -445,7 +445,7 @@ static void refusal_case(dmt_case *c)
             dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, small}}));
     REFUSED(DMT_ONE(DTYPE), "bindings[0]", dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, z}}));
     REFUSED(DMT_ONE(ARG), "does not use", dm_program_run(s, program, 1, 1, (dm_program_binding[]){{z, x}}));
-    REFUSED(DMT_ONE(OVERLAP), "did not share",
+    REFUSED(DMT_ONE(OVERLAP), "did not share memory when the program was recorded, and do now: f64 6x6",
             dm_program_run(s, program, 1, 1, (dm_program_binding[]){{x, y}}));
     DMT_OK(c, dm_explain_begin(s));
     DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
