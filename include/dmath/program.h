@@ -47,10 +47,11 @@ typedef struct dm_program {
 
 /* Starts to record. Errors: DM_ERR_STATE (a program is being recorded; between dm_explain_begin and dm_explain_end). */
 DM_API DM_CHECKED dm_status dm_program_begin(dm_session *session);
-/* From here to the end of the recording, the seeds of random calls (fills, uniform() and normal() of expressions,
- * stochastic pooling) advance: in run number r of the program, where a call was recorded with `seed`, it takes
- * dm_program_seed(seed, r). Runs are counted from 0, over all calls that run the program. Without it every run makes
- * the same numbers. Errors: DM_ERR_STATE (nothing is being recorded). */
+/* From here to the end of the recording, the seeds of random calls (fills, uniform() and normal() of
+ * expressions, stochastic pooling) advance: in run number r of the program, where a call was recorded with
+ * `seed`, it takes dm_program_seed(seed, r). Runs are counted from 0, over all calls that run the program;
+ * those that are dropped after a failure or a cancel do not count (dm_program_set_run sets the number of the
+ * next). Without it every run makes the same numbers. Errors: DM_ERR_STATE (nothing is being recorded). */
 DM_API DM_CHECKED dm_status dm_program_advance_seeds(dm_session *session);
 /* The seed of run number `run`: `seed` itself in run 0. */
 DM_API uint64_t dm_program_seed(uint64_t seed, int64_t run);
