@@ -135,6 +135,9 @@ bool dmi_worker_take_frames(dmi_worker *w)
         if (!dmi_engine_ready(&w->engine) || w->in_flight >= COMMANDS_IN_FLIGHT || w->run.deciding) {
             break;
         }
+        if (w->run.spoiled) {
+            dmi_run_spoil(w);
+        }
         if (w->run.on) {
             dmi_run_go_on(w);
             moved = true;

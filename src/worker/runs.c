@@ -104,6 +104,7 @@ static void look(dmi_worker *w)
     loop l = loop_of(&w->run);
     dmi_until_frame f = {.operand = {{l.value, DMI_READ}, {l.seen, DMI_WRITE}},
                          .number = {{.re = l.below}, {.re = HUGE_VAL}}};
+    w->run.asked = false;
     decide(w, &f, run->members);
 }
 
@@ -117,6 +118,7 @@ static void ask(dmi_worker *w)
     dmi_until_frame f = {.op.args[2] = 1,
                          .operand = {{run->asked, DMI_READ}, {run->asked, DMI_WRITE}},
                          .number = {{.re = -0.5}, {.re = 0.5}, {.re = over}}};
+    w->run.asked = true;
     decide(w, &f, loop_of(&w->run).members);
 }
 
@@ -129,6 +131,11 @@ void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
     bool blind =
         failed & DMI_FAILED_HERE || (failed && atomic_load(&inst->memory[1]->poisoned) == DMI_NO_MEMORY);
     r->deciding = false;
+    if (failed || (inst->stop && r->asked)) { /* passes are dropped */
+        const dmi_frame *run = r->frame;
+        uint64_t culprit = failed ? atomic_load(&inst->culprit) : 0;
+        r->spoiled = culprit ? culprit : dmi_culprit(run->command, run->called);
+    }
     if (failed) {
         r->on = false;
     } else if (inst->stop) {
@@ -150,6 +157,19 @@ static void give_up(dmi_worker *w, const dmi_frame *frame)
     dmi_engine_report(&w->engine, frame->command, DM_ERR_NOMEM, text);
     w->run.on = false;
     dmi_worker_break(w, DM_ERR_NOMEM);
+}
+
+void dmi_run_spoil(dmi_worker *w)
+{
+    const dmi_program_run_frame *f = w->run.frame;
+    dmi_engine_drain(&w->engine); /* passes before it may still make what they write clean */
+    for (int i = 0; i < f->operands; i++) {
+        const dmi_entry *entry = dmi_store_find(w, dmi_run_frame_operands(f)[i]);
+        if (entry && dmi_run_frame_uses(f)[i].mode & DMI_WRITE) {
+            dmi_memory_poison(entry->memory, w->run.spoiled);
+        }
+    }
+    w->run.spoiled = 0;
 }
 
 void dmi_run_go_on(dmi_worker *w)

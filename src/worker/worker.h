@@ -41,6 +41,9 @@ typedef struct dmi_running {
     uint32_t group, group_place; /* of the frame, or of the last part */
     bool looks;    /* next is a look whether the innermost loop goes on, */
     bool asks;     /* or the question whether the run was cancelled */
+    bool asked;    /* the last decision was about that question */
+    uint64_t spoiled; /* it was cut short: the command that failed first (dmi_culprit), until what the run
+                       * writes is poisoned; 0: it was not */
     bool deciding; /* they look or ask now */
     uint64_t failed; /* the last run that has failed here */
     int at;        /* next step of the course */
@@ -164,6 +167,9 @@ void dmi_run_begin(dmi_worker *w, const dmi_program_run_frame *f);
 void dmi_run_go_on(dmi_worker *w);
 /* That look has ended. */
 void dmi_run_decided(dmi_worker *w, const dmi_instance *inst);
+/* Before the worker goes on: poisons what a run writes of which passes were dropped. Others may have done them,
+ * and what does not depend on the failure would look right. */
+void dmi_run_spoil(dmi_worker *w);
 /* --- programs.c */
 /* What this worker knows of a program. plan NULL: it is being received. */
 typedef struct dmi_worker_program {

@@ -551,6 +551,61 @@ static void failure_case(dmt_case *c)
     DMT_OK(c, dm_program_destroy(s, program));
 }
 
+static void poison(dmt_case *c, dm_array x)
+{
+    dm_session *s = c->session;
+    dm_program program;
+    DMT_OK(c, dm_fill(s, x, 1));
+    DMT_OK(c, dm_program_begin(s));
+    DMT_OK(c, dm_scale(s, 1, x, x));
+    DMT_OK(c, dm_require_range(s, x, 2, 3));
+    DMT_OK(c, dm_program_end(s, &program));
+    DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+    REFUSED(DMT_ONE(VALUE), "require_range", dm_sync(s));
+    DMT_OK(c, dm_program_destroy(s, program));
+}
+
+/* A failure from before a run makes it end early. Then all that it writes is poisoned, also what does not
+ * depend on that: it would have had more passes. */
+static void dropped_case(dmt_case *c)
+{
+    dm_session *s = c->session;
+    enum { PASSES = 8000 };
+    dm_layout first = dm_layout_single(0), last = dm_layout_single(c->workers - 1);
+    dm_array x, y;
+    dm_program program;
+    double value = 0;
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, &first, &x));
+    DMT_OK(c, dm_array_create(s, DM_F64, 0, NULL, &last, &y));
+    for (int loops = 0; loops < 3; loops++) {
+        DMT_OK(c, dm_program_begin(s));
+        if (loops) {
+            DMT_OK(c, dm_program_repeat(s, PASSES));
+        }
+        DMT_OK(c, dm_map(s, "y + 1", 1, (dm_map_arg[]){DM_ARG("y", y)}, y));
+        DMT_OK(c, dm_scale(s, 1, x, x));
+        if (loops) {
+            DMT_OK(c, loops == 1 ? dm_program_repeat_until(s, 500, x, 0.5) : dm_program_repeat_end(s));
+        }
+        DMT_OK(c, dm_program_end(s, &program));
+        poison(c, x);
+        DMT_OK(c, dm_fill(s, y, 0));
+        DMT_OK(c, dm_program_run(s, program, loops ? 1 : PASSES, 0, NULL));
+        DMT_OK(c, dm_sync(s)); /* reported before */
+        dm_status status = dm_read(s, y, &value);
+        bool whole =
+            status == DM_OK && value == PASSES && loops != 1; /* the workers may have learned of it too late */
+        if (!whole) {
+            REFUSED(DMT_ONE(POISONED), "(program_run), which failed", status);
+        }
+        DMT_OK(c, dm_fill(s, x, 1));
+        DMT_OK(c, dm_fill(s, y, 0));
+        DMT_OK(c, dm_program_run(s, program, 1, 0, NULL));
+        expect(c, y, loops ? PASSES : 1, "a run after that");
+        DMT_OK(c, dm_program_destroy(s, program));
+    }
+}
+
 /* What a program makes for itself begins anew with each run: a failed one leaves nothing behind. */
 static void anew_case(dmt_case *c)
 {
@@ -644,6 +699,7 @@ static void test_all(void **state)
     run("loops_refusals", refusals_case, 1, NULL);
     run("loops_failure", failure_case, 1, NULL);
     run("loops_anew", anew_case, 1, NULL);
+    run("loops_dropped", dropped_case, 1, NULL);
     run("loops_places", places_case, 1, NULL);
     run("loops_limit", until_case, 1, "memory_limit=65536");
 }
