@@ -3,6 +3,22 @@
 
 #include <string.h>
 
+bool dmi_copy_same(const dmi_copy *a, const dmi_copy *b)
+{
+    bool same = a->ndim == b->ndim && a->count == b->count && a->src_dtype == b->src_dtype &&
+                a->dst_dtype == b->dst_dtype && a->src_offset == b->src_offset &&
+                a->dst_offset == b->dst_offset;
+    for (int d = 0; same && d < a->ndim; d++) {
+        same = a->nrun[d] == b->nrun[d] && a->src_stride[d] == b->src_stride[d] &&
+               a->dst_stride[d] == b->dst_stride[d];
+        for (int64_t r = 0; same && r < a->nrun[d]; r++) {
+            const dmi_run *x = &a->run[d][r], *y = &b->run[d][r];
+            same = x->a == y->a && x->b == y->b && x->len == y->len;
+        }
+    }
+    return same;
+}
+
 /* Elements along dim d. */
 static int64_t dim_count(const dmi_copy *d, int dim)
 {

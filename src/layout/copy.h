@@ -22,6 +22,8 @@ typedef struct dmi_copy {
     int64_t count; /* elements in all */
 } dmi_copy;
 
+/* The same elements of equal types, to the same positions? */
+bool dmi_copy_same(const dmi_copy *a, const dmi_copy *b);
 /* dst walks the elements in row-major order of the copy's dims, packed; the same geometry for packing a message
  * (dst side replaced) and unpacking one (src side replaced). The element types stay as they are in d: the caller
  * makes the two equal on the side that is not to convert. False when the arena is out of memory. */

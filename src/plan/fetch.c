@@ -45,6 +45,9 @@ typedef struct fetching {
     uint32_t *done;
     dm_dtype wire; /* what travels: the narrower of the two types */
     int convert;   /* workspace number of overlaps converted before sending or after arrival; -1: none yet */
+    dmi_copy converted; /* the last one before sending: count 0: none yet; */
+    dmi_ref packed;     /* where it is, */
+    dmi_mark ready;     /* and when */
     dmi_late late; /* conversions of what arrives in this round */
 } fetching;
 
@@ -81,15 +84,21 @@ static void send_overlap(fetching *g, int peer, const dmi_copy *overlap)
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = src;
         dmi_build_push(g->b, peer, g->f->src_ref, &half, g->source);
-    } else { /* convert here, into packed space, then push that to its destination */
-        dmi_ref refs[2] = {g->f->src_ref, convert_space(g, overlap, DMI_WRITE)};
+    } else { /* convert here, into packed space, then push that to its destination; once for all that get the
+                same */
         dmi_build_pack(g->b, overlap, &half);
         half.dst_dtype = dst;
-        dmi_mark ready = {0};
-        dmi_mark_step(ready, dmi_build_kernel(g->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, g->source));
+        if (!dmi_copy_same(&half, &g->converted)) {
+            dmi_ref refs[2] = {g->f->src_ref, convert_space(g, overlap, DMI_WRITE)};
+            g->converted = half;
+            g->packed = refs[1];
+            memset(g->ready, 0, sizeof g->ready);
+            dmi_mark_step(g->ready,
+                          dmi_build_kernel(g->b, DMI_KERNEL_copy, &half, sizeof half, refs, 2, g->source));
+        }
         dmi_build_unpack(g->b, overlap, &half);
         half.src_dtype = dst;
-        dmi_build_push(g->b, peer, refs[1], &half, ready);
+        dmi_build_push(g->b, peer, g->packed, &half, g->ready);
     }
 }
 

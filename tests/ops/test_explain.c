@@ -408,6 +408,32 @@ static void effects_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, a));
 }
 
+/* To all workers, narrower: a worker copies its rows, converts them once, and sends that to each of the others.
+ */
+static void narrower_case(dmt_case *c)
+{
+    const int64_t shape[] = {4 * c->workers, 6};
+    const int others = c->workers - 1;
+    numbers n;
+    dm_array a, b;
+    char *text = NULL;
+    dm_layout rows = dm_layout_rows(c->session), all = dm_layout_replicated(c->session);
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 2, shape, &rows, &a));
+    DMT_OK(c, dm_array_create(c->session, DM_F32, 2, shape, &all, &b));
+    DMT_OK(c, dm_explain_begin(c->session));
+    DMT_OK(c, dm_copy(c->session, a, b));
+    DMT_OK(c, dm_explain_end(c->session, &text));
+    for (int w = 0; w < c->workers; w++) {
+        predicted(c, text, 1, w, "copy", &n);
+        if (n.steps != 1 + 2 * others + (others > 0) || n.workspace != 128 * (others > 0)) {
+            dmt_fail(c, "worker %d takes %" PRId64 " steps, %" PRId64 " bytes", w, n.steps, n.workspace);
+        }
+    }
+    free(text);
+    DMT_OK(c, dm_array_destroy(c->session, a));
+    DMT_OK(c, dm_array_destroy(c->session, b));
+}
+
 static void test_predictions(void **state)
 {
     (void)state;
@@ -438,11 +464,17 @@ static void test_effects(void **state)
     dmt_run(&(dmt_suite){.name = "explain_effects", .cases = 30, .fn = effects_case});
 }
 
+static void test_narrower(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "explain_narrower", .cases = 1, .fn = narrower_case});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_predictions), cmocka_unit_test(test_reuse),   cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_master),      cmocka_unit_test(test_effects),
+        cmocka_unit_test(test_master),      cmocka_unit_test(test_effects), cmocka_unit_test(test_narrower),
     };
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
