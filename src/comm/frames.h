@@ -5,7 +5,7 @@
 #include "comm/hub.h"
 #include "plan/program.h"
 
-#define DMI_PROTOCOL 5
+#define DMI_PROTOCOL 6
 
 enum dmi_frame_kind {
     DMI_FRAME_PAD = 1, /* fills the end of the command ring */

@@ -1,16 +1,17 @@
 /* A plan: everything one worker will do for one command, decided before anything is done.
  *
- * A plan is a list of steps on three lanes, twice. A lane takes its steps in order; steps of different lanes
- * run at once unless one waits for the other. Every wait is "that lane has finished its first n steps of this
- * plan". COMPUTE  kernels and file transfers on this worker's memory SEND     PUSH: a payload to a peer; starts
- * when the peer has granted a destination; done when the source may change RECV     EXPECT: grants a
- * destination to the peer once its own waits are met (nobody uses that memory any more); done when the payload
- * has arrived. Grants run ahead; steps finish in order. Large reductions, and large copies on CPUs, have lanes
- * of their own (channel 1), so that what comes after them need not wait for their transfers. All others are on
- * channel 0. The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel:
- * every plan function walks the pairs in the same order on both sides. Waits between workers exist only through
- * these pairs, and hazards between commands only through this worker's own memory, so that no third worker is
- * ever asked. */
+ * A plan is a list of steps on three lanes, twice. A lane takes its steps in order; steps of different lanes run at
+ * once unless one waits for the other. Every wait is "that lane has finished its first n steps of this plan".
+ *   COMPUTE  kernels and file transfers on this worker's memory
+ *   SEND     PUSH: a payload to a peer; starts when the peer has granted a destination; done when the source may
+ *            change
+ *   RECV     EXPECT: grants a destination to the peer once its own waits are met (nobody uses that memory any
+ *            more); done when the payload has arrived. Grants run ahead; steps finish in order.
+ * Large reductions, and large copies on CPUs, have lanes of their own (channel 1), so that what comes after them need not
+ * wait for their transfers. All others are on channel 0.
+ * The k-th PUSH of a worker to a peer meets the k-th EXPECT of that peer from it, in each channel: every plan function
+ * walks the pairs in the same order on both sides. Waits between workers exist only through these pairs, and hazards
+ * between commands only through this worker's own memory, so that no third worker is ever asked. */
 #ifndef DMI_PLAN_H
 #define DMI_PLAN_H
 

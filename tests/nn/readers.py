@@ -153,7 +153,7 @@ train(ranks(3, "train", *SOLVER), fails=r"worker \d.*list:(4|8): .*shots/(3|7)\.
 print("images and windows: the same bits; damage: counted and named alike, or an error of the worker")
 
 # ---- loading that is the slowest part is told, whoever waits
-pathlib.Path("shots/large.png").write_bytes(png(random.integers(0, 256, (500, 500, 3))))
+pathlib.Path("shots/large.png").write_bytes(png(random.integers(0, 256, (800, 800, 3))))
 pathlib.Path("list").write_text("large.png 1\n")
 write_net(LAYERS["images"].replace("batch_size: 4", "batch_size: 24"))
 pathlib.Path("solver.prototxt").write_text("net: 'net.prototxt' base_lr: 0.001 lr_policy: 'fixed' max_iter: 40 snapshot_after_train: false\n")
