@@ -297,7 +297,10 @@ void dmi_build_phases_end(dmi_builder *b, const dmi_call *call)
     int same[DMI_MAX_OPERANDS], places = 0;
     dmi_area area[DMI_MAX_OPERANDS];
     bool packed = false;
-    if (b->phases == 0 || b->failed) {
+    if (b->failed) {
+        return;
+    }
+    if (b->phases == 0) {
         forget_views(plan);
         return;
     }
