@@ -471,30 +471,30 @@ static void test_critical(void **state)
 }
 
 /* Writers of VIEWS column views, in turn: a part of another array is copied there, which may come from other
- * workers, then scaled, then copied anew. apart: columns from one view to the next. */
+ * workers, then scaled, then copied anew. apart: columns from one view to the next; temporary: of an array that
+ * lives in the program only. */
 enum { VIEWS = 4, WIDE = 4, ROUNDS = 3 };
 
-static void record_columns(recorded *t, dmt_random *r, int apart)
+static void record_columns(recorded *t, dmt_random *r, int apart, bool temporary)
 {
+    const int x = temporary ? VIEWS : 0, y = VIEWS - x; /* the first views of both: temporaries come last */
     const int64_t shape[] = {dmt_int(r, 4, 20), WIDE * VIEWS};
     for (int i = 0; i < BASES; i++) {
         assert_int_equal(sim_array_random(&t->sim, r, DM_F64, 2, shape), i);
     }
     t->p.array = t->array;
     t->p.call = t->call;
-    for (int i = 0; i < 2;
-         i++) { /* x, and one array for each view: views of it are other arrays of the program */
-        for (int v = 0; v < VIEWS; v++) {
-            int made = add_array(t, r, false);
-            t->array[made].desc = t->sim.array[i].desc;
-            t->array[made].desc.lo[1] = (int64_t)v * (i == 0 ? apart : WIDE);
-            t->array[made].desc.extent[1] = WIDE;
-            t->array[made].memory = 100 + (uint32_t)i;
-        }
+    for (int k = 0; k < 2 * VIEWS; k++) { /* views of one array are other arrays of the program */
+        const bool of_x = k / VIEWS == x / VIEWS;
+        int made = add_array(t, r, of_x && temporary);
+        t->array[made].desc = t->sim.array[!of_x].desc;
+        t->array[made].desc.lo[1] = (int64_t)(k % VIEWS) * (of_x ? apart : WIDE);
+        t->array[made].desc.extent[1] = WIDE;
+        t->array[made].memory = 100 + (uint32_t)!of_x;
     }
-    t->p.operands = t->p.arrays;
+    t->p.operands = temporary ? VIEWS : t->p.arrays;
     for (int k = 0; k < ROUNDS * VIEWS; k++) {
-        int v = k % VIEWS, from = k / VIEWS % 2 ? v : VIEWS + v;
+        const int v = x + k % VIEWS, from = k / VIEWS % 2 ? v : y + k % VIEWS;
         const int array[] = {from, v};
         for (int i = 0; i < 2; i++) {
             const dmi_program_array *a = &t->array[array[i]];
@@ -535,7 +535,7 @@ static void test_columns(void **state)
         memset(&t, 0, sizeof t);
         dmt_random_start(&r, dmt_seed_of("simulate columns", 0, i));
         sim_begin(&t.sim, (int)dmt_int(&r, 1, 5));
-        record_columns(&t, &r, i % 2 ? WIDE - 1 : WIDE);
+        record_columns(&t, &r, i % 2 ? WIDE - 1 : WIDE, i / 2 % 2 == 1);
         t.sim.call[0] = t.sim.call[1] = dmi_program_call(&t.p, DMI_OP_program);
         t.sim.calls = 2;
         snprintf(what, sizeof what, "case %d", i);
