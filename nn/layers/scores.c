@@ -78,7 +78,7 @@ static dm_status prepare_labels(nn_layer *l, int ndim, const int64_t *shape)
 dm_status nn_scores_prepare(nn_layer *l)
 {
     const nn_blob *x = l->bottom[0];
-    int64_t shape[DM_MAX_DIMS];
+    int64_t shape[DM_MAX_DIMS] = {0};
     const int ndim = nn_scores_shape(l, shape), axis = (int)l->extra[NN_AXIS];
     dm_status status = DM_OK;
     if (ndim != x->ndim || nn_array_dim(x, axis) != x->ndim - 1) {

@@ -33,7 +33,9 @@ static void look(void)
         if (flags >= 0 && !(flags & FD_CLOEXEC)) {
             snprintf(path, sizeof path, "/proc/self/fd/%d", i);
             (void)!readlink(path, name, sizeof name - 1);
-            snprintf(found, sizeof found, "descriptor %d, %s", i, name);
+            if (strcmp(name, "/dev/urandom") != 0) { /* jansson's, for a moment, once in a process */
+                snprintf(found, sizeof found, "descriptor %d, %s", i, name);
+            }
         }
     }
     looks++;
