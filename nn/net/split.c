@@ -232,8 +232,8 @@ nn_split_cost nn_split_estimate(const nn_layer *l, const nn_split *split)
     const double share = (double)start_of(&c.samples, 1) / (double)c.samples.count *
                          (double)start_of(&c.outputs, 1) / (double)c.outputs.count;
     nn_split_cost cost = update_cost(&c, split->parts[0] > 1 && will_deal(l->net, l->param[0]));
-    if (split->form !=
-        NN_BATCH) { /* for the bottom and the outputs, and for their gradients; sums are beside work */
+    /* Transfers of the bottom, of the outputs and of their gradients; sums travel beside other work. */
+    if (split->form != NN_BATCH) {
         cost.seconds += (2 + back * (1 + l->down[0])) * l->net->speed.wait;
     }
     cost.bytes += moved;

@@ -28,6 +28,7 @@ typedef struct dmi_queue {
      * small products */
     uint32_t *ticket;
     int device, multiprocessors;
+    int capability;        /* of the device: ten times the major number and the minor one; 90: Hopper */
     bool overlaps;         /* a kernel may begin while the one before it ends; of elementwise kernels in a graph */
     bool repeats;          /* what comes now comes again and again: programs are worth compiling */
     bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */

@@ -23,6 +23,12 @@ static const int64_t MOST_FLOPS = 1000000000;
 /* Bytes of pushes of later calls that may be on their way. */
 static const int64_t MOST_AHEAD = 32 << 20;
 
+/* What this worker does in a call. */
+typedef struct share {
+    bool computes;                 /* it does not only move elements */
+    uint32_t pushed[DMI_CHANNELS]; /* its last push */
+} share;
+
 typedef struct maker {
     const dmi_plan *from;
     dmi_plan *to;
@@ -32,7 +38,7 @@ typedef struct maker {
     const dmi_step **push;                                       /* that wait to be put into an exchange */
     int pushes;
     bool *ahead; /* [from->nstep] pushes that were taken in an earlier call */
-    bool *moves; /* [from->calls + 1] calls for which this worker only moves elements */
+    share *call; /* [from->calls + 1] */
     int64_t bytes_ahead;
     uint32_t taken[DMI_CHANNELS];                       /* pushes in `push` or in exchanges so far */
     uint32_t sent[DMI_CHANNELS], arrived[DMI_CHANNELS]; /* in exchanges so far */
@@ -435,17 +441,14 @@ static bool all_due(const maker *m, const uint32_t until[DMI_CHANNELS])
     return due;
 }
 
-/* Does this worker push nothing more in the call of step `at`? */
-static bool all_pushed(const maker *m, int at)
+/* Are all pushes of this worker in that call taken? */
+static bool all_pushed(const maker *m, int call)
 {
-    const int call = m->from->step[at].call;
-    for (int i = at; i < m->from->nstep && m->from->step[i].call == call; i++) {
-        const dmi_step *step = &m->from->step[i];
-        if (step->kind == DMI_STEP_PUSH && step->ordinal > m->taken[dmi_lane_channel(step->lane)]) {
-            return false;
-        }
+    bool all = true;
+    for (int c = 0; c < DMI_CHANNELS; c++) {
+        all = all && m->taken[c] >= m->call[call].pushed[c];
     }
-    return true;
+    return all;
 }
 
 /* Arrivals that steps behind step `at` wait for, up to the next push of this worker. To wait for them now keeps
@@ -465,7 +468,7 @@ static void take_arrivals(const maker *m, int at, uint32_t until[DMI_CHANNELS])
         const dmi_step *step = &m->from->step[i];
         const bool expect = step->kind == DMI_STEP_EXPECT;
         const int channel = dmi_lane_channel(step->lane);
-        if (step->call != call && !(m->moves[call] && m->moves[step->call])) {
+        if (step->call != call && (m->call[call].computes || m->call[step->call].computes)) {
             return;
         }
         uint32_t further[DMI_CHANNELS];
@@ -473,7 +476,7 @@ static void take_arrivals(const maker *m, int at, uint32_t until[DMI_CHANNELS])
         copies = copies && (expect || moves(step));
         if (!expect) {
             raise_until(further, step);
-        } else if (copies && all_pushed(m, i)) {
+        } else if (copies && all_pushed(m, step->call)) {
             further[channel] = DMI_MAX(further[channel], step->ordinal);
         }
         const bool due = all_due(m, further);
@@ -491,7 +494,7 @@ static void take_arrivals(const maker *m, int at, uint32_t until[DMI_CHANNELS])
 static bool passes(const maker *m, int at)
 {
     const dmi_step *step = &m->from->step[at];
-    bool free = moves(step) && !all_pushed(m, at);
+    bool free = moves(step) && !all_pushed(m, step->call);
     for (int c = 0; c < DMI_CHANNELS; c++) { /* the copy may write what they send */
         free = free && step->wait[c * DMI_CHANNEL_LANES + DMI_LANE_SEND] <= m->sent[c];
     }
@@ -633,14 +636,15 @@ static void note_units(maker *m)
     }
 }
 
-static void note_moves(maker *m)
+static void note_shares(maker *m)
 {
-    for (int call = 0; call <= m->from->calls; call++) {
-        m->moves[call] = true;
-    }
     for (int i = 0; i < m->from->nstep; i++) {
         const dmi_step *step = &m->from->step[i];
-        m->moves[step->call] = m->moves[step->call] && moves(step);
+        share *of = &m->call[step->call];
+        of->computes = of->computes || !moves(step);
+        if (step->kind == DMI_STEP_PUSH) {
+            of->pushed[dmi_lane_channel(step->lane)] = step->ordinal;
+        }
     }
 }
 
@@ -666,7 +670,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     m->part = calloc(steps, sizeof *m->part);
     m->push = calloc(steps, sizeof(dmi_step *));
     m->ahead = calloc(steps, sizeof *m->ahead);
-    m->moves = calloc((size_t)plan->calls + 1, sizeof *m->moves);
+    m->call = calloc((size_t)plan->calls + 1, sizeof *m->call);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         m->expect[c] = calloc(steps, sizeof(dmi_step *));
         m->send[c] = calloc(steps, sizeof(dmi_step *));
@@ -691,7 +695,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
     to->flops = plan->flops;
     to->repeats = plan->repeats;
     to->on_device = take(m, sizeof *to->on_device);
-    m->failed = m->failed || !m->part || !m->push || !m->ahead || !m->moves;
+    m->failed = m->failed || !m->part || !m->push || !m->ahead || !m->call;
     if (m->failed) {
         return false;
     }
@@ -707,7 +711,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
         }
     }
     number_payloads(m, to->on_device);
-    note_moves(m);
+    note_shares(m);
     note_units(m);
     return !m->failed;
 }
@@ -760,7 +764,7 @@ dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char w
     free(m.part);
     free((void *)m.push);
     free(m.ahead);
-    free(m.moves);
+    free(m.call);
     for (int c = 0; c < DMI_CHANNELS; c++) {
         free((void *)m.expect[c]);
         free((void *)m.send[c]);

@@ -32,7 +32,7 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
 {
     dmi_queue *q = calloc(1, sizeof *q);
     cudaStream_t stream;
-    int devices = 0;
+    int devices = 0, major = 0, minor = 0;
     dm_status status = DM_OK;
     if (q == NULL) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for a CUDA queue");
@@ -44,8 +44,13 @@ dm_status dmi_cuda_queue_create(int device, dmi_queue **out)
              device < 0 || device >= devices ? cudaErrorInvalidDevice : cudaSetDevice(device)) &&
         done(q, "cudaDeviceGetAttribute",
              cudaDeviceGetAttribute(&q->multiprocessors, cudaDevAttrMultiProcessorCount, device)) &&
+        done(q, "cudaDeviceGetAttribute",
+             cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device)) &&
+        done(q, "cudaDeviceGetAttribute",
+             cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device)) &&
         done(q, "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking))) {
         q->stream = stream;
+        q->capability = 10 * major + minor;
         if (done(q, "cudaMalloc", cudaMalloc(&q->workspace, (size_t)q->workspace_bytes + TICKET_BYTES))) {
             q->ticket = (uint32_t *)(void *)((char *)q->workspace + q->workspace_bytes);
             done(q, "cudaMemsetAsync", cudaMemsetAsync(q->ticket, 0, TICKET_BYTES, stream));

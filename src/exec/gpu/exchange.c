@@ -422,19 +422,16 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
             e, w,
             dmi_fail(DM_ERR_INTERNAL, "it no longer waits for the other GPUs, for the session has failed"));
     }
+    const bool well = !atomic_load(&w->inst->failed);
     int sent = 0, received = 0; /* but for notices */
     for (int i = 0; x->part && i < x->pushes + x->arrivals; i++) {
-        sent += i < x->pushes && x->part[i].width > 0;
-        received += i >= x->pushes && x->part[i].width > 0;
-    }
-    if (x->part && !atomic_load(&w->inst->failed)) {
-        for (int i = 0; i < x->pushes + x->arrivals; i++) {
-            const int64_t bytes = x->part[i].width * x->part[i].height;
-            if (i < x->pushes) {
-                dmi_count_sent(e, w->inst, x->part[i].peer, bytes);
-            } else {
-                DMI_ADD_COUNT(e, w->inst, bytes_received, bytes);
-            }
+        const int64_t bytes = x->part[i].width * x->part[i].height;
+        if (i < x->pushes) {
+            dmi_count_sent(e, w->inst, x->part[i].peer, well ? bytes : 0);
+            sent += bytes > 0;
+        } else {
+            DMI_ADD_COUNT(e, w->inst, bytes_received, well ? bytes : 0);
+            received += bytes > 0;
         }
     }
     DMI_ADD_COUNT(e, w->inst, messages_sent, sent);

@@ -1,8 +1,6 @@
 /* Small products of f32 on Hopper GPUs: which they are, and how they are dealt. */
 #include "kernels/dnn/narrow_cuda.h"
 
-#include <cuda_runtime_api.h>
-
 /* Thread blocks for so many multiprocessors, whatever the GPU has: the order of a sum follows from the
  * descriptor. SHALLOW: depth that is not spread over warps. LEAST: of the depth in a thread block. */
 enum { MULTIPROCESSORS = 132, SHALLOW = 32, LEAST = 32, LEAST_OF_WEIGHTS = 128 };
@@ -160,11 +158,7 @@ static bool fits(const dmi_convolution *d, int kind)
 bool dmi_cuda_narrow(dmi_queue *q, const dmi_convolution *d, int kind, const dmi_cuda_narrow_at *at)
 {
     dmi_narrow_job job;
-    int major = 0, minor = 0;
-    bool serves = fits(d, kind) && dmi_cuda_narrow_built() &&
-                  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device) == cudaSuccess &&
-                  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, q->device) == cudaSuccess &&
-                  major == 9 && minor == 0 && choose(d, kind, &job);
+    bool serves = fits(d, kind) && q->capability == 90 && dmi_cuda_narrow_built() && choose(d, kind, &job);
     if (serves) {
         job.image = at->image;
         job.matrix = at->matrix;

@@ -126,11 +126,7 @@ void dmi_cuda_make_image_map(dmi_queue *q, CUtensorMap *map, const dmi_convoluti
 
 bool dmi_cuda_hopper_serves(const dmi_queue *q, const dmi_convolution *d)
 {
-    int major = 0, minor = 0;
-    return fits(d) && dmi_cuda_hopper_built() &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, q->device) == cudaSuccess &&
-           major == 9 && minor == 0;
+    return fits(d) && q->capability == 90 && dmi_cuda_hopper_built();
 }
 
 int64_t dmi_weights_bytes(const dmi_weights_job *job)

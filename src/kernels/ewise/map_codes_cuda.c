@@ -15,7 +15,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,19 +202,6 @@ static program *find(const wanted *w, int capability)
     return p;
 }
 
-static int capability_of(int device)
-{
-    static _Atomic int known[MOST_DEVICES];
-    int major = 0, minor = 0, capability = atomic_load(&known[device]);
-    if (capability == 0 &&
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess) {
-        capability = major * 10 + minor;
-        atomic_store(&known[device], capability);
-    }
-    return capability;
-}
-
 /* out: [MOST_KERNELS] */
 static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
 {
@@ -224,9 +210,8 @@ static bool kernels_of(dmi_queue *q, const wanted *w, int64_t bytes, void **out)
     if (q->compile == DMI_COMPILE_NEVER || device >= MOST_DEVICES || !dmi_nvrtc_version(&major, &minor)) {
         return false;
     }
-    int capability = capability_of(device);
     pthread_mutex_lock(&lock);
-    program *p = capability > 0 && driver_found() ? find(w, capability) : NULL;
+    program *p = driver_found() ? find(w, q->capability) : NULL;
     if (p && !p->failed && !p->code && !settled) {
         p->uses += p->uses < AUTO_USES;
         bool compile =

@@ -195,7 +195,6 @@ bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a
                            const void *const own[2], const void *c)
 {
     dm_dtype c_dtype = d->c_dtype == 0 ? d->dtype : d->c_dtype;
-    int major = 0, minor = 0;
     bool types = (d->dtype == DM_F16 || d->dtype == DM_BF16) && (c_dtype == d->dtype || c_dtype == DM_F32);
     _Static_assert(DMI_FUSED_MOST_K == 65535 * FUSED_K && DMI_FUSED_MOST_N == 65535 * FUSED_N,
                    "as plans know them");
@@ -206,10 +205,7 @@ bool dmi_cuda_fused_serves(const dmi_queue *q, const dmi_fused *d, const void *a
         !on_16_bytes(b, d->ldb, 2) || !on_16_bytes(c, d->ldc, dmi_dtype_bytes(c_dtype))) {
         return false;
     }
-    return dmi_cuda_fused_built() &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, q->device) == cudaSuccess &&
-           cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, q->device) == cudaSuccess &&
-           major == 9 && minor == 0;
+    return q->capability == 90 && dmi_cuda_fused_built();
 }
 
 static void add_waits(dmi_fused_job *job, const dmi_fused *d)
