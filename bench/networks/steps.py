@@ -2,15 +2,17 @@
 """Images a second of whole training steps (`dmath train`), of one build or of several in turns.
 
     steps.py TOOL... [--nets alexnet256,alexnet1024] [--caffe REPOSITORY] [--workers 1,4] [--ranks] [--fed RECORDS]
-                     [--rounds 2] [--seconds 4] [--type bf16] [--options=WORDS]
+                     [--rounds 2] [--seconds 4] [--type bf16] [--options=WORDS] [--folder FOLDER]
 
 TOOL: the program `dmath` of each build. A net is a name and a batch. alexnet is bench/networks/alexnet.prototxt, lenet that of
 examples/lenet, googlenet that of Caffe's repository, a folder or a git directory. Images are made up (DummyData), or, with --fed, come from an LMDB of so many
 records of 3 x 256 x 256 random bytes (lenet: 1 x 28 x 28), cropped and mirrored at random. --workers: threads of the process; with --ranks
 processes of mpirun, with one more as rank 0. Each run trains for about --seconds; its figure is the median over the last iterations shown, that of
-a build the median over the rounds. --options: more words for `dmath train`, as "--slices 0 --lean". Works in a temporary folder.
+a build the median over the rounds. --options: more words for `dmath train`, as "--slices 0 --lean". Works in a temporary folder, or in --folder,
+whose databases are used again.
 """
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -93,6 +95,7 @@ def main():
     for name, value in (("nets", "alexnet256,alexnet1024"), ("workers", "1"), ("type", "bf16"), ("options", "--slices 0 --lean")):
         p.add_argument(f"--{name}", default=value)
     p.add_argument("--caffe", type=pathlib.Path)
+    p.add_argument("--folder", type=pathlib.Path)
     p.add_argument("--ranks", action="store_true")
     p.add_argument("--fed", type=int, default=0)
     p.add_argument("--rounds", type=int, default=2)
@@ -104,7 +107,8 @@ def main():
     if unknown or (not o.caffe and any(m[1] in CAFFES for m in nets)):
         p.error(f"{unknown[0]}: no such net" if unknown else "googlenet wants --caffe")
     caffe = caffe_nets.files_of(o.caffe.absolute()) if o.caffe else {}
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.nullcontext(o.folder) if o.folder else tempfile.TemporaryDirectory() as folder:
+        os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
         for m in nets:
             name, batch = m[1], int(m[2])

@@ -591,6 +591,7 @@ typedef struct dm_task {
     int64_t blocks[DM_TASK_OPERANDS];        /* 0 where this worker holds nothing of it */
     const dm_block *const *operand;          /* [count] the same of all operands, */
     const int64_t *operand_blocks;           /* [count] and how many */
+    int gpu;                                 /* not 0: this worker's device is a GPU, and data are copies */
 } dm_task;
 
 /* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
@@ -613,17 +614,18 @@ DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
  * dm_init's too. Names with `dmath.` in front are for dmath's libraries: ranks that lack one do nothing for it. */
 DM_API DM_CHECKED dm_status dm_register(const char *name, dm_task_function function);
 
-/* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on those
- * that hold a part of an array. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all of it) or
- * DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its worker, and all must
- * be written alike. task->block lists the largest rectangles that lie together, in increasing order, the last dim
- * fastest. Arrays of one shape have the same rectangles in the same order; arrays of other shapes may have any. Workers
- * that are threads call the function at the same time. Types: any. Does not block. args is copied. Errors: DM_ERR_ARG
- * (an unknown name, a bad mode, more than DM_APPLY_OPERANDS arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT
- * (arrays of one shape of which a worker has not the same rectangles: dm_apply_with can help); DM_ERR_UNSUPPORTED (in a
- * group, of a session of more than 64 workers). A non-zero result of the function comes as DM_ERR_TASK from the next
- * call that waits. Cost: nothing is sent; on GPUs each array is copied to host memory if it is read, and back if it is
- * written. */
+/* Runs it once on every worker, or between dm_group_begin and dm_group_end on every worker of the group and on
+ * those that hold a part of an array. modes[i]: what it does with arrays[i]: DM_READ, DM_WRITE (overwrites all
+ * of it) or DM_READWRITE; an array that is written may overlap no other. Each replica is handed out at its
+ * worker, and all must be written alike. task->block lists the largest rectangles that lie together, in
+ * increasing order, the last dim fastest. Arrays of one shape have the same rectangles in the same order;
+ * arrays of other shapes may have any. Workers that are threads call the function at the same time. Types: any.
+ * Does not block. args is copied. Errors: DM_ERR_ARG (an unknown name, a bad mode, more than DM_APPLY_OPERANDS
+ * arrays or 64 KiB of args); DM_ERR_OVERLAP; DM_ERR_LAYOUT (arrays of one shape of which a worker has not the
+ * same rectangles: dm_apply_with can help); DM_ERR_UNSUPPORTED (in a group, of a session of more than 64
+ * workers). A non-zero result of the function comes as DM_ERR_TASK from the next call that waits. Cost: nothing
+ * is sent; on GPUs each array is copied to pinned host memory, unless the function overwrites it and it lies in
+ * one piece, and back if it is written. */
 DM_API DM_CHECKED dm_status dm_apply(dm_session *session, const char *name, int count, const dm_array *arrays,
                                      const int *modes, const void *args, int64_t args_bytes);
 
@@ -632,14 +634,21 @@ typedef struct dm_apply_options {
     size_t size;    /* sizeof(dm_apply_options): set by DM_APPLY_OPTIONS_INIT */
     int align;      /* not 0: arrays of arrays[0]'s shape are handed out in the layout of arrays[0] */
     int whole_rows; /* not 0: of every array only dim 0 is split; all other dims are whole in every rectangle */
+    int early; /* not 0: on GPUs it runs when its arrays allow, beside what was called before and touches others
+                */
 } dm_apply_options;
-#define DM_APPLY_OPTIONS_INIT {sizeof(dm_apply_options), 0, 0}
+#define DM_APPLY_OPTIONS_INIT                                                                                  \
+    {                                                                                                          \
+        sizeof(dm_apply_options), 0, 0, 0                                                                      \
+    }
 
-/* dm_apply on arrays that do not lie as an option asks: they are handed out as temporaries that do, copied there before
- * if they are read and back afterwards if they are written. whole_rows takes dm_layout_rows for them; align takes the
- * layout that arrays[0] is handed out in (of a rectangle of another array: that of dm_array_like). options NULL: none.
- * Errors: as dm_apply, and DM_ERR_ARG (options), DM_ERR_LIMIT (temporaries). Cost: what dm_copy between the layouts
- * moves; an array that lies right already is not copied. */
+/* dm_apply on arrays that do not lie as an option asks: they are handed out as temporaries that do, copied
+ * there before if they are read and back afterwards if they are written. whole_rows takes dm_layout_rows for
+ * them; align takes the layout that arrays[0] is handed out in (of a rectangle of another array: that of
+ * dm_array_like). early is for functions that bring data while others compute: give two of them an array that
+ * both write where they are to keep their order. options NULL: none. Errors: as dm_apply, and DM_ERR_ARG
+ * (options), DM_ERR_LIMIT (temporaries). Cost: what dm_copy between the layouts moves; an array that lies right
+ * already is not copied. */
 DM_API DM_CHECKED dm_status dm_apply_with(dm_session *session, const char *name, int count, const dm_array *arrays,
                                           const int *modes, const void *args, int64_t args_bytes,
                                           const dm_apply_options *options);

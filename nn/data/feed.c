@@ -18,12 +18,15 @@ struct nn_feed {
     nn_rows rows;
     nn_ring *ring;                  /* one of the two: all rows, */
     nn_readers *readers;            /* or each worker's */
-    dm_array rounded[NN_FEED_TOPS]; /* f32: what readers write of tops that have another type */
+    /* Of tops that are no windows: what a batch comes in, f32. Two take turns, so that a batch is written while
+     * the step before it still reads the top. */
+    dm_array come[2][NN_FEED_TOPS];
+    int turn; /* which of the two has the last batch */
     bool said;
     int64_t next; /* the batch that the step takes next */
     double began; /* when the first batch had come */
     int64_t count, damaged;
-    bool told; /* the readers' last report has been read */
+    int64_t heard; /* batches whose report by the readers has been read, or passed over */
 };
 
 static double now_s(void)
@@ -31,12 +34,6 @@ static double now_s(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Is top i made of windows of bytes? */
-static bool is_images(const nn_feed *f, int i)
-{
-    return i == 0 && f->images;
 }
 
 /* --- opening and closing */
@@ -98,19 +95,17 @@ static void tell_damage(nn_feed *f, int64_t damaged, const char *first)
     }
 }
 
-/* What the workers say about the batch before. They have it when this is asked, or nearly so: the step that it
- * was for has been called since. How long they wait need not be known each time. */
-static dm_status hear_readers(nn_feed *f)
+/* What the workers say about a batch, counted from 0 in the order in which they were taken. */
+static dm_status hear_readers(nn_feed *f, int64_t taken)
 {
-    const bool each = f->layer->net->skip_damaged;
     int64_t damaged = 0;
     char first[512] = "";
-    if (f->told || f->count == 0 || (!each && f->count % HEAR_EVERY != 0)) {
+    if (taken < f->heard) {
         return DM_OK;
     }
-    dm_status status = nn_readers_report(f->readers, &damaged, first, sizeof first);
+    dm_status status = nn_readers_report(f->readers, taken, &damaged, first, sizeof first);
     if (status == DM_OK) {
-        f->told = true;
+        f->heard = taken + 1;
         tell_damage(f, damaged, first);
     }
     return status;
@@ -122,13 +117,14 @@ void nn_feed_close(nn_feed *f)
         return;
     }
     /* The last report may have damaged records. */
-    if (f->readers && f->layer->net->skip_damaged && hear_readers(f) != DM_OK) {
+    if (f->readers && f->layer->net->skip_damaged && hear_readers(f, f->count - 1) != DM_OK) {
         nn_log(f->layer->net, "layer '%s': its last report is lost: %s", f->layer->name, dm_error_message());
     }
     nn_readers_close(f->readers);
     nn_ring_close(f->ring);
-    for (int i = 0; i < NN_FEED_TOPS; i++) {
-        if (f->rounded[i].id && dm_array_destroy(f->layer->net->session, f->rounded[i]) != DM_OK) {
+    for (int i = 0; i < 2 * NN_FEED_TOPS; i++) {
+        const dm_array a = f->come[i % 2][i / 2];
+        if (a.id && dm_array_destroy(f->layer->net->session, a) != DM_OK) {
             break; /* the session has ended, and they with it */
         }
     }
@@ -166,24 +162,51 @@ static void watch(nn_feed *f)
     }
 }
 
+/* --- the arrays that a batch comes in: of images the windows and their places, then one of each other top */
+static dm_status next_arrays(nn_feed *f, int *count, dm_array arrays[1 + NN_FEED_TOPS])
+{
+    const nn_layer *l = f->layer;
+    dm_status status = DM_OK;
+    *count = 0;
+    f->turn = 1 - f->turn;
+    if (f->images) {
+        status = nn_images_next(f->images, &arrays[0], &arrays[1]);
+        *count = 2;
+    }
+    for (int i = f->images ? 1 : 0; status == DM_OK && i < l->tops; i++) {
+        dm_array *a = &f->come[f->turn][i];
+        status = a->id ? DM_OK : nn_blob_array(l->net, l->top[i], DM_F32, a);
+        arrays[(*count)++] = *a;
+    }
+    return status;
+}
+
+/* From there to the tops. */
+static dm_status fill_tops(nn_feed *f)
+{
+    const nn_layer *l = f->layer;
+    dm_status status = f->images ? nn_images_forward(f->images, l->top[0]->data) : DM_OK;
+    for (int i = f->images ? 1 : 0; status == DM_OK && i < l->tops; i++) {
+        status = dm_copy(l->net->session, f->come[f->turn][i], l->top[i]->data);
+    }
+    return status;
+}
+
 /* --- a batch of this process */
 static dm_status write_page(nn_feed *f, const nn_page *p)
 {
     dm_session *s = f->layer->net->session;
-    dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && i < f->layer->tops; i++) {
-        const dm_array top = f->layer->top[i]->data;
-        if (is_images(f, i)) {
-            dm_array windows = DM_NO_ARRAY, places = DM_NO_ARRAY;
-            status = nn_images_next(f->images, &windows, &places);
-            status = status == DM_OK ? dm_write(s, windows, p->windows) : status;
-            status = status == DM_OK ? dm_write(s, places, p->places) : status;
-            status = status == DM_OK ? nn_images_forward(f->images, top) : status;
-        } else {
-            status = dm_write_as(s, top, p->top[i]);
-        }
+    dm_array arrays[1 + NN_FEED_TOPS];
+    int count = 0;
+    dm_status status = next_arrays(f, &count, arrays);
+    if (status == DM_OK && f->images) {
+        status = dm_write(s, arrays[0], p->windows);
+        status = status == DM_OK ? dm_write(s, arrays[1], p->places) : status;
     }
-    return status;
+    for (int i = f->images ? 1 : 0; status == DM_OK && i < f->layer->tops; i++) {
+        status = dm_write(s, f->come[f->turn][i], p->top[i]);
+    }
+    return status == DM_OK ? fill_tops(f) : status;
 }
 
 static dm_status next_of_ring(nn_feed *f)
@@ -206,46 +229,23 @@ static dm_status next_of_ring(nn_feed *f)
 
 /* --- a batch of the workers */
 
-/* The array that readers write of top i: its own where that is f32. */
-static dm_status array_for(nn_feed *f, int i, dm_array *out)
-{
-    const nn_net *net = f->layer->net;
-    const nn_blob *b = f->layer->top[i];
-    dm_array_info info = {.size = sizeof info};
-    dm_status status = dm_array_query(net->session, b->data, &info);
-    if (status == DM_OK && info.dtype != DM_F32 && !f->rounded[i].id) {
-        status = nn_blob_array(net, b, DM_F32, &f->rounded[i]);
-    }
-    *out = f->rounded[i].id ? f->rounded[i] : b->data;
-    return status;
-}
-
+/* The report about the batch before is read when the workers have been told to take this one, so that nothing
+ * stands still for it. How long they wait need not be known each time. */
 static dm_status next_of_readers(nn_feed *f)
 {
-    const nn_layer *l = f->layer;
-    dm_array arrays[NN_READERS_ARRAYS];
+    dm_array arrays[1 + NN_FEED_TOPS];
     int count = 0;
-    dm_status status = hear_readers(f);
+    dm_status status = next_arrays(f, &count, arrays);
+    status = status == DM_OK ? nn_readers_take(f->readers, f->next, count, arrays) : status;
+    status = status == DM_OK ? fill_tops(f) : status;
     if (status != DM_OK) {
         return status;
     }
-    watch(f);
-    if (f->images) {
-        status = nn_images_next(f->images, &arrays[0], &arrays[1]);
-        count = 2;
-    }
-    for (int i = f->images ? 1 : 0; status == DM_OK && i < l->tops; i++) {
-        status = array_for(f, i, &arrays[count++]);
-    }
-    status = status == DM_OK ? nn_readers_take(f->readers, f->next, count, arrays) : status;
-    f->told = false;
-    if (status == DM_OK && f->images) {
-        status = nn_images_forward(f->images, l->top[0]->data);
-    }
-    for (int i = 0; status == DM_OK && i < l->tops; i++) {
-        status = f->rounded[i].id ? dm_copy(l->net->session, f->rounded[i], l->top[i]->data) : status;
-    }
     f->next++;
+    if (f->count > 0 && (f->layer->net->skip_damaged || f->count % HEAR_EVERY == 0)) {
+        status = hear_readers(f, f->count - 1);
+    }
+    watch(f);
     return status;
 }
 

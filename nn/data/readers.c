@@ -14,8 +14,11 @@ static const char function_name[] = "dmath.nn.read";
 
 enum order_kind { ASK, OPEN, TAKE, CLOSE };
 
-/* The argument of the function. Its operands: what workers tell, then of OPEN the settings, of TAKE the arrays.
- */
+/* The function's operands: what workers tell; what keeps its calls in order, for others may run at once; then
+ * of OPEN the settings, of TAKE the arrays. */
+enum { TOLD, TURN, OPERANDS };
+
+/* Its argument. */
 typedef struct order {
     int32_t kind, images;
     uint64_t process; /* of the program */
@@ -28,6 +31,7 @@ typedef struct order {
 typedef struct told {
     int64_t knows;  /* 1: the worker's program has the function */
     int64_t thread; /* of the program's process */
+    int64_t gpu;    /* the worker's device is one */
     int64_t worker, status, damaged;
     uint64_t host;
     double waited;
@@ -198,9 +202,9 @@ static void open_station(const dm_task *task, const order *o, told *t)
     pthread_t thread;
     station *s = calloc(1, sizeof *s);
     opening all = {.station = s, .told = t};
-    if (task->operand_blocks[1] > 0) {
-        all.bytes = task->operand[1][0].data;
-        all.length = (size_t)task->operand[1][0].extent[0];
+    if (task->operand_blocks[OPERANDS] > 0) {
+        all.bytes = task->operand[OPERANDS][0].data;
+        all.length = (size_t)task->operand[OPERANDS][0].extent[0];
     }
     if (!s) {
         t->status = DM_ERR_NOMEM;
@@ -211,7 +215,7 @@ static void open_station(const dm_task *task, const order *o, told *t)
     s->session = o->session;
     s->feed = o->feed;
     s->worker = task->worker;
-    s->place = task->operand_blocks[0] > 0 ? task->operand[0][0].start[0] : -1;
+    s->place = task->operand_blocks[TOLD] > 0 ? task->operand[TOLD][0].start[0] : -1;
     s->images = o->images != 0;
     if (pthread_create(&thread, NULL, open_there, &all) != 0) {
         t->status = DM_ERR_IO;
@@ -234,7 +238,7 @@ static void find_rows(const dm_task *task, nn_rows *rows)
 {
     int64_t end = 0;
     rows->first = INT64_MAX;
-    for (int i = 1; i < task->count; i++) {
+    for (int i = OPERANDS; i < task->count; i++) {
         for (int64_t k = 0; k < task->operand_blocks[i]; k++) {
             const dm_block *b = &task->operand[i][k];
             rows->first = b->start[0] < rows->first ? b->start[0] : rows->first;
@@ -258,36 +262,62 @@ static bool is_whole_rows(int64_t each, const dm_block *b)
     return dense == each;
 }
 
-/* The rows of a rectangle. from: row `first` of the batch, and those behind it. */
-static bool copy_rows(const void *from, int64_t first, int64_t each, const dm_block *b)
+/* A page on its way into the arrays. */
+typedef struct page_copy {
+    const dm_task *task;
+    const station *station;
+    const nn_page *page;
+    int parts;
+} page_copy;
+
+/* What the page has for operand i, and how many elements of a row. */
+static const void *source_of(const page_copy *c, int i, int64_t *each)
 {
-    const int64_t bytes = each * (b->dtype == DM_U8 ? 1 : 4), step = b->stride[0] * (b->dtype == DM_U8 ? 1 : 4);
-    if (!is_whole_rows(each, b)) {
-        return false;
+    const station *s = c->station;
+    const int at = i - OPERANDS, top = !s->images ? at : at < 2 ? 0 : at - 1;
+    *each = s->images && at == 1 ? 3 : s->each[top];
+    return !s->images || at > 1 ? (const void *)c->page->top[top]
+           : at == 0            ? (const void *)c->page->windows
+                                : (const void *)c->page->places;
+}
+
+static void copy_part(void *context, int part)
+{
+    const page_copy *c = context;
+    for (int i = OPERANDS; i < c->task->count; i++) {
+        int64_t each;
+        const char *from = source_of(c, i, &each);
+        for (int64_t k = 0; k < c->task->operand_blocks[i]; k++) {
+            const dm_block *b = &c->task->operand[i][k];
+            const int64_t size = b->dtype == DM_U8 ? 1 : 4, step = b->stride[0] * size;
+            const int64_t begin = b->extent[0] * part / c->parts, end = b->extent[0] * (part + 1) / c->parts;
+            for (int64_t row = begin; row < end; row++) {
+                memcpy((char *)b->data + row * step,
+                       from + (b->start[0] - c->station->rows.first + row) * each * size,
+                       (size_t)(each * size));
+            }
+        }
     }
-    for (int64_t i = 0; i < b->extent[0]; i++) {
-        memcpy((char *)b->data + i * step, (const char *)from + (b->start[0] - first + i) * bytes,
-               (size_t)bytes);
-    }
-    return true;
 }
 
 static bool copy_page(const dm_task *task, const station *s, const nn_page *p)
 {
-    for (int i = 1; i < task->count; i++) {
-        const int top = s->images ? (i < 3 ? 0 : i - 2) : i - 1;
-        const void *from = p->top[top];
-        int64_t each = s->each[top];
-        if (s->images && i < 3) {
-            from = i == 1 ? (const void *)p->windows : (const void *)p->places;
-            each = i == 1 ? each : 3;
-        }
+    enum { PART_BYTES = 1 << 20, MOST_PARTS = 16 };
+    page_copy c = {.task = task, .station = s, .page = p};
+    int64_t bytes = 0;
+    for (int i = OPERANDS; i < task->count; i++) {
+        int64_t each;
+        (void)source_of(&c, i, &each);
         for (int64_t k = 0; k < task->operand_blocks[i]; k++) {
-            if (!copy_rows(from, s->rows.first, each, &task->operand[i][k])) {
+            const dm_block *b = &task->operand[i][k];
+            if (!is_whole_rows(each, b)) {
                 return false;
             }
+            bytes += b->extent[0] * each * (b->dtype == DM_U8 ? 1 : 4);
         }
     }
+    c.parts = bytes / PART_BYTES >= MOST_PARTS ? MOST_PARTS : 1 + (int)(bytes / PART_BYTES);
+    nn_ring_each(s->ring, c.parts, copy_part, &c);
     return true;
 }
 
@@ -337,7 +367,7 @@ static int take_page(const dm_task *task, const order *o, told *t)
 static int read_records(const dm_task *task)
 {
     order o;
-    told t = {.knows = 1, .worker = task->worker, .host = host_hash()};
+    told t = {.knows = 1, .gpu = task->gpu, .worker = task->worker, .host = host_hash()};
     int result = 0;
     memcpy(&o, task->args, sizeof o);
     t.thread = o.process == this_process();
@@ -360,8 +390,12 @@ static int read_records(const dm_task *task)
         t.knows = 0;
         break;
     }
-    for (int64_t k = 0; k < task->operand_blocks[0]; k++) {
-        const dm_block *b = &task->operand[0][k];
+    for (int64_t k = 0; k < task->operand_blocks[TURN]; k++) {
+        const dm_block *b = &task->operand[TURN][k];
+        memset(b->data, 0, (size_t)b->extent[0]);
+    }
+    for (int64_t k = 0; k < task->operand_blocks[TOLD]; k++) {
+        const dm_block *b = &task->operand[TOLD][k];
         memset(b->data, 0, (size_t)(b->extent[0] * b->extent[b->ndim - 1]));
         if (k == 0) { /* of several rows the first */
             memcpy(b->data, &t, sizeof t);
@@ -387,7 +421,9 @@ void dmath_ops(void)
 struct nn_readers {
     dm_session *session;
     order order;
-    dm_array told;
+    dm_array told[2]; /* of takes in turn, so that one is read while the next runs */
+    dm_array turn;    /* a byte for each worker */
+    int64_t taken;    /* takes so far */
     int workers;
     told *all; /* [workers] */
     double waited;
@@ -398,43 +434,50 @@ static dm_status make_told(nn_readers *r)
     const int64_t shape[] = {r->workers, 1, 1, 1, (int64_t)sizeof(told)};
     const dm_layout rows = dm_layout_cyclic(r->session, 0, 1);
     r->all = calloc((size_t)r->workers, sizeof *r->all);
-    dm_status status = r->all
-                           ? dm_array_create(r->session, DM_U8, 5, shape, &rows, &r->told)
-                           : dm_error_no_memory("what workers have read", (size_t)r->workers * sizeof *r->all);
-    return status == DM_OK ? dm_fill(r->session, r->told, 0)
-                           : status; /* what lacks the function leaves it so */
+    dm_status status =
+        r->all ? DM_OK : dm_error_no_memory("what workers have read", (size_t)r->workers * sizeof *r->all);
+    for (int i = 0; status == DM_OK && i < 2; i++) {
+        status = dm_array_create(r->session, DM_U8, 5, shape, &rows, &r->told[i]);
+        /* what lacks the function leaves it so */
+        status = status == DM_OK ? dm_fill(r->session, r->told[i], 0) : status;
+    }
+    return status == DM_OK ? dm_array_create(r->session, DM_U8, 1, shape, &rows, &r->turn) : status;
 }
 
 static dm_status run(const nn_readers *r, enum order_kind kind, int mode, int count, const dm_array *arrays)
 {
     order o = r->order;
-    dm_array all[DM_APPLY_OPERANDS] = {r->told};
-    int modes[DM_APPLY_OPERANDS] = {kind == ASK ? DM_READWRITE : DM_WRITE};
+    dm_array all[DM_APPLY_OPERANDS] = {r->told[r->taken % 2], r->turn};
+    int modes[DM_APPLY_OPERANDS] = {kind == ASK ? DM_READWRITE : DM_WRITE, DM_WRITE};
     o.kind = kind;
     for (int i = 0; i < count; i++) {
-        all[1 + i] = arrays[i];
-        modes[1 + i] = mode;
+        all[OPERANDS + i] = arrays[i];
+        modes[OPERANDS + i] = mode;
     }
-    return dm_apply(r->session, function_name, 1 + count, all, modes, &o, (int64_t)sizeof o);
+    dm_apply_options options = DM_APPLY_OPTIONS_INIT;
+    options.early = 1;
+    return dm_apply_with(r->session, function_name, OPERANDS + count, all, modes, &o, (int64_t)sizeof o,
+                         &options);
 }
 
-static dm_status hear(nn_readers *r)
+static dm_status hear(nn_readers *r, int64_t taken)
 {
-    dm_status status = dm_array_read(r->session, r->told, NULL, NULL, r->all, 0);
+    dm_status status = dm_array_read(r->session, r->told[taken % 2], NULL, NULL, r->all, 0);
     for (int w = 0; status == DM_OK && w < r->workers; w++) {
         r->all[w].text[sizeof r->all[w].text - 1] = 0;
     }
     return status;
 }
 
-/* Who they are; why: they cannot read. */
-static dm_status ask(nn_readers *r, bool *threads, char *why, size_t room)
+/* Who they are; why: they cannot read. one: one reader serves them all, for they are CPUs and threads of this
+ * process. */
+static dm_status ask(nn_readers *r, bool *one, char *why, size_t room)
 {
     dm_status status = run(r, ASK, 0, 0, NULL);
-    status = status == DM_OK ? hear(r) : status;
-    *threads = true;
+    status = status == DM_OK ? hear(r, 0) : status;
+    *one = true;
     for (int w = 0; status == DM_OK && w < r->workers; w++) {
-        *threads = *threads && r->all[w].thread;
+        *one = *one && r->all[w].thread && !r->all[w].gpu;
         if (!r->all[w].knows) {
             snprintf(
                 why, room,
@@ -480,7 +523,7 @@ static dm_status open_all(nn_readers *r, const nn_pack *settings, dm_status *fai
     dm_status status = dm_array_create(r->session, DM_U8, 1, &bytes, &everywhere, &a);
     status = status == DM_OK ? dm_write(r->session, a, settings->bytes) : status;
     status = status == DM_OK ? run(r, OPEN, DM_READ, 1, &a) : status;
-    status = status == DM_OK ? hear(r) : status;
+    status = status == DM_OK ? hear(r, 0) : status;
     dm_status end = dm_array_destroy(r->session, a);
     *failed = DM_OK;
     for (int w = 0; status == DM_OK && *failed == DM_OK && w < r->workers; w++) {
@@ -492,12 +535,12 @@ static dm_status open_all(nn_readers *r, const nn_pack *settings, dm_status *fai
 
 /* why: the workers cannot read, for a reason that is no error where nobody forces them. */
 static dm_status begin(nn_readers *r, const nn_feed_type *type, const void *state, const nn_rows *rows,
-                       bool force, bool *threads, char *why, size_t room)
+                       bool force, bool *one, char *why, size_t room)
 {
     nn_pack settings = {0};
     dm_status failed = DM_OK, status = make_told(r);
-    status = status == DM_OK ? ask(r, threads, why, room) : status;
-    if (status != DM_OK || why[0] || (*threads && !force)) {
+    status = status == DM_OK ? ask(r, one, why, room) : status;
+    if (status != DM_OK || why[0] || (*one && !force)) {
         return status;
     }
     status = pack_settings(r, type, state, rows, &settings);
@@ -514,7 +557,7 @@ dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const v
 {
     static atomic_int_fast64_t feeds;
     const char *alone = type->alone ? type->alone(state) : NULL;
-    bool threads = false;
+    bool one = false;
     dm_status status = DM_OK;
     *out = NULL;
     why[0] = 0;
@@ -535,12 +578,12 @@ dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const v
     } else if (!registered) {
         snprintf(why, room, "libdmath_nn was loaded when a session was open");
     } else {
-        status = begin(r, type, state, rows, force, &threads, why, room);
+        status = begin(r, type, state, rows, force, &one, why, room);
     }
     if (status == DM_OK && why[0] && force) {
         status = dm_error_set(DM_ERR_UNSUPPORTED, "%s", why);
     }
-    if (status == DM_OK && !why[0] && (!threads || force)) {
+    if (status == DM_OK && !why[0] && (!one || force)) {
         *out = r;
         return DM_OK;
     }
@@ -556,8 +599,10 @@ void nn_readers_close(nn_readers *r)
         return;
     }
     /* Where the session has ended its arrays have too, and workers that were processes. */
-    if (r->told.id && run(r, CLOSE, 0, 0, NULL) == DM_OK && dm_array_destroy(r->session, r->told) != DM_OK) {
-        r->told = (dm_array){0};
+    dm_status end = r->turn.id ? run(r, CLOSE, 0, 0, NULL) : DM_OK;
+    const dm_array all[] = {r->told[0], r->told[1], r->turn};
+    for (int i = 0; i < NN_COUNT(all) && end == DM_OK; i++) {
+        end = all[i].id ? dm_array_destroy(r->session, all[i]) : DM_OK;
     }
     free(r->all);
     free(r);
@@ -566,12 +611,14 @@ void nn_readers_close(nn_readers *r)
 dm_status nn_readers_take(nn_readers *r, int64_t batch, int count, const dm_array *arrays)
 {
     r->order.batch = batch;
-    return run(r, TAKE, DM_WRITE, count, arrays);
+    dm_status status = run(r, TAKE, DM_WRITE, count, arrays);
+    r->taken += status == DM_OK;
+    return status;
 }
 
-dm_status nn_readers_report(nn_readers *r, int64_t *damaged, char *first, size_t room)
+dm_status nn_readers_report(nn_readers *r, int64_t taken, int64_t *damaged, char *first, size_t room)
 {
-    dm_status status = hear(r);
+    dm_status status = hear(r, taken);
     *damaged = 0;
     for (int w = 0; status == DM_OK && w < r->workers; w++) {
         const told *t = &r->all[w];

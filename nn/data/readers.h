@@ -8,22 +8,23 @@
 /* All types of feeds that there are; NULL at the end. (layers/feeds.c) */
 extern const nn_feed_type *const nn_feed_types[];
 
-enum { NN_READERS_ARRAYS = DM_APPLY_OPERANDS - 1 };
+enum { NN_READERS_ARRAYS = DM_APPLY_OPERANDS - 2 };
 
 typedef struct nn_readers nn_readers;
 
 /* May the workers read? force: they must, else the error says why not; without it *out is NULL where the
- * program's process is to read for them, and `why` says why, or is "" where they are its threads, which share
- * one reader. Waits. Errors: DM_ERR_UNSUPPORTED, those of opening the source, with the worker and its host. */
+ * program's process is to read for them, and `why` says why, or is "" where they are CPUs and its threads,
+ * which share one reader. Waits. Errors: DM_ERR_UNSUPPORTED, those of opening the source, with the worker and
+ * its host. */
 dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const void *state, const nn_rows *rows,
                           bool force, nn_readers **out, char *why, size_t room);
 void nn_readers_close(nn_readers *readers); /* accepts NULL */
 /* The arrays (f32; with images the windows and places first) get the batch, at each worker when it has its rows
  * ready. Does not wait. What a worker cannot read fails the command there, as any user function that fails. */
 dm_status nn_readers_take(nn_readers *readers, int64_t batch, int count, const dm_array *arrays);
-/* What the last take has told, when all workers have done it: records left out, and what is wrong with the
- * first of them. Waits. */
-dm_status nn_readers_report(nn_readers *readers, int64_t *damaged, char *first, size_t room);
+/* What a take has told, the last or the one before (counted from 0), when all workers have done it: records
+ * left out, and what is wrong with the first of them. Waits. */
+dm_status nn_readers_report(nn_readers *readers, int64_t taken, int64_t *damaged, char *first, size_t room);
 /* Seconds that the worker that waited most has waited for records, by the last report. */
 double nn_readers_waited(const nn_readers *readers);
 

@@ -12,6 +12,13 @@ enum { MAX_THREADS = 16, MAX_PAGES = MAX_THREADS + 1 };
 static const int64_t MOST_BYTES = (int64_t)2
                                   << 30; /* of the pages behind the second, of all rings that share */
 
+/* Work of the taker's that threads help with. */
+typedef struct shared_work {
+    void (*run)(void *context, int part);
+    void *context;
+    int parts, next, left; /* to be begun next; not done yet */
+} shared_work;
+
 struct nn_ring {
     const nn_feed_type *type;
     void *state;
@@ -24,6 +31,7 @@ struct nn_ring {
     bool stop, began;
     int64_t next, taken; /* batch that a thread begins next, that the taker takes next */
     nn_page page[MAX_PAGES];
+    shared_work work;
     double waited; /* seconds */
 };
 
@@ -52,11 +60,31 @@ static nn_page *free_page(nn_ring *r)
     return NULL;
 }
 
+/* A part of the taker's work, if one is left to begin. With the lock held. */
+static bool help(nn_ring *r)
+{
+    shared_work *w = &r->work;
+    if (w->next == w->parts) {
+        return false;
+    }
+    const int part = w->next++;
+    pthread_mutex_unlock(&r->lock);
+    w->run(w->context, part);
+    pthread_mutex_lock(&r->lock);
+    if (--w->left == 0) {
+        pthread_cond_broadcast(&r->changed);
+    }
+    return true;
+}
+
 static void *fill_pages(void *context)
 {
     nn_ring *r = context;
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
+        if (help(r)) {
+            continue;
+        }
         nn_page *p = free_page(r);
         if (!p) {
             pthread_cond_wait(&r->changed, &r->lock);
@@ -224,6 +252,19 @@ dm_status nn_ring_take(nn_ring *r, int64_t batch, nn_page **out)
         *out = wait_for(r);
     }
     return status;
+}
+
+void nn_ring_each(nn_ring *r, int parts, void (*run)(void *context, int part), void *context)
+{
+    pthread_mutex_lock(&r->lock);
+    r->work = (shared_work){run, context, parts, 0, parts};
+    pthread_cond_broadcast(&r->changed);
+    while (help(r)) {
+    }
+    while (r->work.left > 0) {
+        pthread_cond_wait(&r->changed, &r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
 }
 
 void nn_ring_give(nn_ring *r, nn_page *p)

@@ -56,6 +56,9 @@ void nn_ring_close(nn_ring *ring); /* accepts NULL */
  * taker's until it is given back. Error: DM_ERR_IO, DM_ERR_NOMEM; what went wrong in the page is in it. */
 dm_status nn_ring_take(nn_ring *ring, int64_t batch, nn_page **out);
 void nn_ring_give(nn_ring *ring, nn_page *page);
+/* Calls run for each part from 0 on, by the taker and those threads that make no page now. Returns when all are
+ * done. */
+void nn_ring_each(nn_ring *ring, int parts, void (*run)(void *context, int part), void *context);
 /* Seconds that takers have waited for batches behind the first. */
 double nn_ring_waited(const nn_ring *ring);
 

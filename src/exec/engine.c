@@ -453,10 +453,13 @@ static bool waits_itself(const dmi_engine *e, const dmi_step *step)
 }
 
 /* A program on its device alone follows all that was enqueued before it, and what comes later follows it
- * (adr/0050). A plan `between` others does so among what computes. */
+ * (adr/0050). A plan `between` others does so among what computes. A plan `beside` them has nothing to do with
+ * that. */
 static void bind_fences(const dmi_engine *e, const dmi_instance *inst, const dmi_step *step, dmi_stamp *wait)
 {
-    wait->seq[DMI_LANE_COMPUTE] = DMI_MAX(wait->seq[DMI_LANE_COMPUTE], e->fence);
+    if (!inst->plan->beside) {
+        wait->seq[DMI_LANE_COMPUTE] = DMI_MAX(wait->seq[DMI_LANE_COMPUTE], e->fence);
+    }
     const bool alone = inst->plan->on_device != NULL,
                between = inst->plan->between && dmi_lane_computes(step->lane);
     for (int l = 0; (alone || between) && step->ordinal == 1 && l < e->lanes; l++) {

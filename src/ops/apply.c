@@ -172,7 +172,7 @@ static bool takes_part(const dmi_call *call, int worker)
 
 dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_task_desc task = {.number = call->args.i[0], .workers = b->profile->workers};
+    dmi_task_desc task = {.number = call->args.i[0], .workers = b->profile->workers, .gpu = b->profile->gpu};
     dmi_ref refs[DM_APPLY_OPERANDS];
     if (b->me >= b->profile->workers || !takes_part(call, b->me)) {
         return DM_OK;
@@ -182,6 +182,9 @@ dm_status dmi_apply_plan(dmi_builder *b, const dmi_call *call)
         task.mode[i] = call->operand[i].mode;
         refs[i] = dmi_ref_operand(i, call->operand[i].mode);
     }
+    /* Not behind kernels that were called before; on CPUs the same thread runs both. */
+    dmi_build_channel(b, b->profile->gpu && call->args.i[DMI_APPLY_EARLY] != 0);
     dmi_build_kernel(b, DMI_KERNEL_task, &task, sizeof task, refs, call->noperand, NULL);
+    dmi_build_channel(b, 0);
     return DM_OK;
 }

@@ -134,6 +134,7 @@ dm_status dm_apply_with(dm_session *session, const char *name, int count, const 
         (status = resolve(s, &call, arrays, &known, &x)) != DM_OK) {
         return status;
     }
+    call.args.i[DMI_APPLY_EARLY] = known.early != 0;
     status = copy_in(s, session, &call, arrays, &x);
     for (int i = 0; i < count; i++) {
         use[i] = x.temporary[i] ? x.made[i] : arrays[i];

@@ -208,7 +208,8 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
                        .args_bytes = args_bytes,
                        .count = operands,
                        .operand = given,
-                       .operand_blocks = desc->blocks};
+                       .operand_blocks = desc->blocks,
+                       .gpu = desc->gpu};
     dm_block *blocks[DM_APPLY_OPERANDS] = {0};
     dm_status status = DM_OK;
     for (int i = 0; i < operands && status == DM_OK; i++) {

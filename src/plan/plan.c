@@ -58,6 +58,20 @@ static void find_whole(dmi_builder *b)
     plan->whole = whole;
 }
 
+/* Has every step its order from hazards alone? */
+static bool is_beside(const dmi_plan *plan)
+{
+    bool beside = plan->nstep > 0;
+    for (int i = 0; i < plan->nstep && beside; i++) {
+        const dmi_step *step = &plan->step[i];
+        beside = step->lane == DMI_LANE_COMPUTE_1;
+        for (int r = 0; r < step->nref; r++) {
+            beside = beside && step->ref[r].kind != DMI_REF_WORK;
+        }
+    }
+    return beside;
+}
+
 dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call *call,
                            const dmi_profile *profile, int me, dmi_plan **out)
 {
@@ -95,6 +109,7 @@ dm_status dmi_plan_make_by(dmi_planner *planner, const char *op, const dmi_call 
     for (int i = 0; i < plan->nstep; i++) {
         plan->flops += plan->step[i].flops;
     }
+    plan->beside = profile->gpu && is_beside(plan);
     *out = plan;
     return DM_OK;
 }

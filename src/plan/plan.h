@@ -87,8 +87,9 @@ typedef struct dmi_call {
     int64_t tail_bytes, tail_key;
 } dmi_call;
 
-/* apply: args.i holds the function and modes; from here on two words: bit w % 64: worker w runs it, whatever it holds. */
-enum { DMI_APPLY_MEMBERS = 9 };
+/* apply: args.i holds the function and modes; from here on two words: bit w % 64: worker w runs it, whatever it
+ * holds. Then: not 0: it need not stand behind what was called before it. */
+enum { DMI_APPLY_MEMBERS = 9, DMI_APPLY_EARLY = DMI_APPLY_MEMBERS + 2 };
 static inline uint64_t dmi_apply_members(const dmi_call *call)
 {
     const int32_t *word = &call->args.i[DMI_APPLY_MEMBERS];
@@ -235,6 +236,7 @@ typedef struct dmi_plan {
     void (*device_free)(struct dmi_plan *plan);
     bool background; /* later commands overtake it: it has a lane of its own */
     bool between;    /* it computes when all that was enqueued before has, and what comes later follows it */
+    bool beside; /* on GPUs: all its steps compute on channel 1 and have no workspace: hazards alone order it */
     bool repeats;                   /* it is likely to run again with the same memory: a GPU may keep graphs of its kernels, */
     struct dmi_plan_graphs *graphs; /* here */
     void (*graphs_free)(struct dmi_plan_graphs *graphs);

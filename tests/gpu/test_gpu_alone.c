@@ -56,6 +56,15 @@ static int add_one(const dm_task *task)
     return 0;
 }
 
+/* Writes when it has begun. */
+static int note_time(const dm_task *task)
+{
+    for (int64_t k = 0; k < task->blocks[0]; k++) {
+        *(double *)task->block[0][k].data = seconds();
+    }
+    return task->gpu ? 0 : dm_task_fail(task, "no GPU");
+}
+
 /* --- bits --- */
 
 typedef struct results {
@@ -150,6 +159,56 @@ static void run_way(const char *options, results *r)
         right(dm_program_run(s, program, 1, 0, NULL));
     }
     read_all(s, &a, r);
+    right(dm_program_destroy(s, program));
+    right(dm_finalize(s, &alive));
+}
+
+/* A function that may run early does so beside a program on its devices alone, others behind it. */
+static void test_early(void **state)
+{
+    enum { SIDE = 512, PRODUCTS = 8 };
+    const int write = DM_WRITE;
+    dm_apply_options early = DM_APPLY_OPTIONS_INIT;
+    dm_session *s;
+    dm_array x, total, time[2];
+    dm_program program;
+    double got[2][MOST];
+    int64_t alive, workers;
+    (void)state;
+    two_gpus_or_skip();
+    early.early = 1;
+    right(open_session(",program_device=on", &s));
+    workers = dm_workers(s);
+    dm_layout rows = dm_layout_rows(s), all = dm_layout_replicated(s);
+    right(dm_array_create(s, DM_F32, 2, (int64_t[]){SIDE, SIDE}, &all, &x));
+    right(dm_array_create(s, DM_F32, 1, (int64_t[]){SIDE}, &all, &total));
+    right(dm_fill(s, x, 1.0 / SIDE));
+    for (int i = 0; i < 2; i++) {
+        right(dm_array_create(s, DM_F64, 1, &workers, &rows, &time[i]));
+        right(
+            dm_apply(s, "note time", 1, &time[i], &write, NULL, 0)); /* pins memory, which waits for devices */
+    }
+    right(dm_program_begin(s));
+    for (int i = 0; i < PRODUCTS; i++) {
+        dm_array y;
+        right(dm_array_like(s, x, DM_F32, &y));
+        right(dm_gemm(s, 0, 0, 1, x, x, 0, y));
+        right(dm_copy(s, y, x));
+        right(dm_array_destroy(s, y));
+    }
+    right(dm_sum(s, x, (int[]){0}, 1, 1, 0, total));
+    right(dm_program_end(s, &program));
+    right(dm_program_run(s, program, 2, 0, NULL));
+    right(dm_sync(s));
+    double begin = seconds();
+    right(dm_program_run(s, program, 4, 0, NULL));
+    right(dm_apply(s, "note time", 1, &time[0], &write, NULL, 0));
+    right(dm_apply_with(s, "note time", 1, &time[1], &write, NULL, 0, &early));
+    right(dm_read(s, time[0], got[0]));
+    right(dm_read(s, time[1], got[1]));
+    for (int w = 0; w < workers; w++) {
+        assert_true(got[1][w] - begin < 0.75 * (got[0][w] - begin));
+    }
     right(dm_program_destroy(s, program));
     right(dm_finalize(s, &alive));
 }
@@ -543,13 +602,14 @@ static void test_arrows(void **state)
 
 int main(void)
 {
-    if (dm_register("add one", add_one) != DM_OK) {
+    if (dm_register("add one", add_one) != DM_OK || dm_register("note time", note_time) != DM_OK) {
         return 1;
     }
     /* first what forks: a process that has asked CUDA for its devices has none in its children */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_endless),        cmocka_unit_test(test_bits),   cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_others),         cmocka_unit_test(test_room),   cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_second_failure), cmocka_unit_test(test_cancel), cmocka_unit_test(test_arrows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless), cmocka_unit_test(test_bits),
+                                       cmocka_unit_test(test_early),   cmocka_unit_test(test_ahead),
+                                       cmocka_unit_test(test_others),  cmocka_unit_test(test_room),
+                                       cmocka_unit_test(test_failure), cmocka_unit_test(test_second_failure),
+                                       cmocka_unit_test(test_cancel),  cmocka_unit_test(test_arrows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

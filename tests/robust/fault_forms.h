@@ -386,7 +386,7 @@ static int negate(const dm_task *task)
 static dm_status form_apply(fixture *f)
 {
     const int modes[1] = {DM_READWRITE};
-    const dm_apply_options options = {sizeof options, 0, 1};
+    const dm_apply_options options = {.size = sizeof options, .whole_rows = 1};
     f->out[f->outs++] = f->c;
     return dm_apply_with(f->s, "negate", 1, &f->c, modes, "args", 5, &options);
 }

@@ -274,6 +274,10 @@ static bool issue_compute(dmi_engine *e, int number)
     bool moved = false;
     while (*issued < end) {
         dmi_queued_step *w = dmi_lane_slot(lane, *issued);
+        if (w->inst->plan->on_device && w->step->ordinal == 1) {
+            /* it may take long: who waits for what is in front of it shall not wait for its end */
+            dmi_gpu_failed(e, w, dmi_gpu_record_issued(e, number));
+        }
         bool graphs = w->inst->plan->repeats && w->step->lane == DMI_LANE_COMPUTE;
         int count = w->inst->plan->on_device ? dmi_gpu_issue_section(e, number, w, *issued, end) : 0;
         if (dmi_gpu_holds(e) && count <= 0) {

@@ -212,7 +212,8 @@ bool dmi_gpu_host_work_progress(dmi_engine *e)
 bool dmi_gpu_host_work_rings(const dmi_engine *e)
 {
     const dmi_gpu *g = e->gpu;
-    bool rings = g->host_work && g->host_work->jobs > 0 && !g->host_work->to_host.first;
+    bool rings =
+        g->host_work && g->host_work->jobs > 0 && !g->host_work->to_host.first && g->host_work->coming == 0;
     for (int i = 0; i < e->lanes && rings; i++) {
         const dmi_lane *lane = &e->lane[i];
         rings = !dmi_lane_computes(i) ? atomic_load_explicit(&lane->done, memory_order_relaxed) ==

@@ -62,6 +62,8 @@ struct dmi_host_work {
     dmi_file_use *use;
     uint64_t ahead[DMI_STAMP_LANES]; /* steps of a lane before this one have been looked at for reading ahead */
     struct dmi_gpu_task *task[DMI_STAMP_LANES];
+    struct dmi_task_memory *task_memory;
+    int coming;    /* functions that wait for copies to the host */
     int jobs;      /* with the crew or the caller, for the watchdog */
     int64_t ranges; /* of files, for planted faults */
 };

@@ -89,6 +89,13 @@ void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w)
     }
 }
 
+dm_status dmi_gpu_record_issued(dmi_engine *e, int lane)
+{
+    const dmi_lane_events *m = &e->gpu->events[lane];
+    const uint64_t last = m->head ? m->event[(m->head - 1) % EVENTS].seq : 0;
+    return e->gpu->issued[lane] > last ? record(e, lane) : DM_OK;
+}
+
 static dm_status after_lane(dmi_engine *e, int stream, int lane, uint64_t seq)
 {
     dmi_gpu *g = e->gpu;

@@ -129,6 +129,7 @@ void dmi_gpu_add_word(dmi_gpu_batch *b, uint32_t *counter, uint64_t ordinal); /*
 DM_CHECKED dm_status dmi_gpu_wait_batch(dmi_engine *e, int stream, dmi_gpu_batch *b);
 DM_CHECKED dm_status dmi_gpu_raise_batch(dmi_engine *e, int stream, dmi_gpu_batch *b);
 void dmi_gpu_record(dmi_engine *e, int lane, const dmi_queued_step *w); /* w has just been issued */
+DM_CHECKED dm_status dmi_gpu_record_issued(dmi_engine *e, int lane);    /* behind all that has been */
 /* Polls the device; true if it has advanced. idle: nothing was issued just now, so an event at the end of the
  * stream is worth its cost. */
 bool dmi_gpu_look(dmi_engine *e, bool idle);

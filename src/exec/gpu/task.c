@@ -1,9 +1,12 @@
 /* User functions on a GPU: they work on the host, on copies of all the memory of their operands.
  *
- * When everything before the step is done and its operands are good, their memory is copied to the host chunk
- * by chunk. A thread, always the same one, calls the function; then the operands that it may have written are
- * copied back. The step is issued with the last copy to the device, so that nothing on a stream waits for the
- * function. Its lane waits meanwhile; other lanes go on. */
+ * When everything before the step is done and its operands are good, their memory is copied to the host, but
+ * for operands that the function overwrites altogether. A thread, always the same one, calls the function; then
+ * the operands that it may have written are copied back. The step is issued with the last copy to the device,
+ * so that nothing on a stream waits for the function. Its lane waits meanwhile; other lanes go on.
+ *
+ * The copies are pinned memory that later functions use again. Where that would be too much, they are other
+ * memory, and go through staging buffers chunk by chunk. */
 #include "base/process.h"
 #include "exec/gpu/host_work.h"
 #include "ops/common_task.h"
@@ -13,7 +16,17 @@
 #include <string.h>
 
 enum { COMES, RUNS, GOES };
-enum { FEED_LOOK_NS = 200000 };
+enum { FEED_LOOK_NS = 200000, ALIGNED = 256 };
+static const int64_t MOST_PINNED = (int64_t)512 << 20; /* of a worker */
+
+/* Pinned memory: of a function, then of the copies from it to the device, then free. */
+typedef struct dmi_task_memory {
+    struct dmi_task_memory *next;
+    char *pinned;
+    int64_t bytes;
+    bool taken, going; /* going: free when the event is reached */
+    dmi_event event;
+} dmi_task_memory;
 
 typedef struct dmi_gpu_task {
     dmi_crew_job job;
@@ -21,6 +34,8 @@ typedef struct dmi_gpu_task {
     dmi_queued_step *work;
     int lane, phase;
     char *host[DMI_MAX_REFS];
+    dmi_task_memory *memory; /* where these are; NULL: in memory of their own */
+    bool coming;             /* the copies to it are on the stream, and its event behind them */
     int operand; /* the next chunk: of this one, from byte `at` on */
     int64_t at;
     int in_flight; /* chunks that staging buffers hold */
@@ -30,7 +45,7 @@ typedef struct dmi_gpu_task {
 
 static void free_task(dmi_gpu_task *t)
 {
-    for (int i = 0; t && i < DMI_MAX_REFS; i++) {
+    for (int i = 0; t && !t->memory && i < DMI_MAX_REFS; i++) {
         for (int j = i + 1; j < DMI_MAX_REFS; j++) { /* views of one array share a copy */
             t->host[j] = t->host[j] == t->host[i] ? NULL : t->host[j];
         }
@@ -43,6 +58,13 @@ void dmi_gpu_task_free(dmi_engine *e)
 {
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
         free_task(e->gpu->host_work->task[lane]);
+    }
+    while (e->gpu->host_work->task_memory) {
+        dmi_task_memory *m = e->gpu->host_work->task_memory;
+        e->gpu->host_work->task_memory = m->next;
+        dmi_cu_event_destroy(m->event);
+        dmi_cu_release_host(m->pinned);
+        free(m);
     }
 }
 
@@ -78,6 +100,78 @@ static int shared_with(const dmi_gpu_task *t, int operand)
     return i;
 }
 
+/* --- the memory --- */
+
+/* NULL: there would be too much of it, or there is none. */
+static dmi_task_memory *pin(dmi_engine *e, int64_t bytes)
+{
+    struct dmi_host_work *h = e->gpu->host_work;
+    dmi_task_memory *m = NULL;
+    int64_t all = bytes;
+    for (m = h->task_memory; m; m = m->next) {
+        all += m->bytes;
+    }
+    m = all <= MOST_PINNED ? calloc(1, sizeof *m) : NULL;
+    if (!m) {
+        return NULL;
+    }
+    m->pinned = dmi_cu_malloc_host(bytes);
+    if (!m->pinned || dmi_cu_event_create(false, &m->event) != DM_OK) {
+        dmi_cu_release_host(m->pinned);
+        free(m);
+        return NULL;
+    }
+    m->bytes = bytes;
+    m->next = h->task_memory;
+    h->task_memory = m;
+    return m;
+}
+
+static dmi_task_memory *take_pinned(dmi_engine *e, int64_t bytes)
+{
+    dmi_task_memory *found = NULL;
+    for (dmi_task_memory *m = e->gpu->host_work->task_memory; m; m = m->next) {
+        m->going = m->going && !dmi_cu_event_reached(m->event);
+        if (!m->taken && !m->going && m->bytes >= bytes && (!found || m->bytes < found->bytes)) {
+            found = m;
+        }
+    }
+    found = found ? found : pin(e, bytes);
+    if (found) {
+        found->taken = true;
+    }
+    return found;
+}
+
+static int64_t room_of(const dmi_gpu_task *t, int operand)
+{
+    return shared_with(t, operand) < operand ? 0
+                                             : (range_of(t, operand).bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+}
+
+static dm_status take_memory(dmi_engine *e, dmi_gpu_task *t)
+{
+    const int count = t->work->step->nref;
+    int64_t all = 0, at = 0;
+    for (int i = 0; i < count; i++) {
+        all += room_of(t, i);
+    }
+    t->memory = take_pinned(e, DMI_MAX(all, ALIGNED));
+    for (int i = 0; i < count; i++) {
+        const int same = shared_with(t, i);
+        const int64_t bytes = range_of(t, i).bytes;
+        t->host[i] = same < i    ? t->host[same]
+                     : t->memory ? t->memory->pinned + at
+                                 : malloc((size_t)DMI_MAX(bytes, 1));
+        at += room_of(t, i);
+        if (!t->host[i]) {
+            return dmi_fail(DM_ERR_NOMEM, "no memory on the host for %lld bytes of an operand",
+                            (long long)bytes);
+        }
+    }
+    return DM_OK;
+}
+
 static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dm_status status = dmi_gpu_host_work(e);
@@ -91,20 +185,14 @@ static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
         return status;
     }
     dmi_gpu_task *t = calloc(1, sizeof *t);
-    bool all = t != NULL;
-    int64_t bytes = 0;
-    if (t) {
-        *t = (dmi_gpu_task){.e = e, .work = w, .lane = lane};
+    if (!t) {
+        return dmi_fail(DM_ERR_NOMEM, "no memory for a function");
     }
-    for (int i = 0; all && i < w->step->nref; i++) {
-        int same = shared_with(t, i);
-        bytes = range_of(t, i).bytes;
-        t->host[i] = same < i ? t->host[same] : malloc((size_t)DMI_MAX(bytes, 1));
-        all = t->host[i] != NULL;
-    }
-    if (!all) {
+    *t = (dmi_gpu_task){.e = e, .work = w, .lane = lane};
+    status = take_memory(e, t);
+    if (status != DM_OK) {
         free_task(t);
-        return dmi_fail(DM_ERR_NOMEM, "no memory on the host for %lld bytes of an operand", (long long)bytes);
+        return status;
     }
     h->task[lane] = t;
     return dmi_gpu_after(e, lane, &w->wait);
@@ -112,20 +200,49 @@ static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
 
 /* --- chunks --- */
 
+static int64_t bytes_of_blocks(const dmi_task_desc *task, int operand)
+{
+    int64_t all = 0;
+    for (int64_t k = 0; k < task->blocks[operand]; k++) {
+        const dm_block *b = &task->block[operand][k];
+        int64_t bytes = dmi_dtype_bytes(b->dtype);
+        for (int d = 0; d < b->ndim; d++) {
+            bytes *= b->extent[d];
+        }
+        all += bytes;
+    }
+    return all;
+}
+
+/* Is the memory of an operand to be copied in this phase? To the host, unless the function overwrites all of
+ * it. */
+static bool is_wanted(const dmi_gpu_task *t, int operand)
+{
+    const dmi_step *step = t->work->step;
+    int64_t written = 0;
+    int modes = 0;
+    for (int i = 0; i < step->nref; i++) {
+        if (same_memory(t, i, operand)) {
+            modes |= step->ref[i].mode;
+            written += bytes_of_blocks(step->desc, i);
+        }
+    }
+    return shared_with(t, operand) == operand &&
+           (t->phase == GOES ? (modes & DMI_WRITE) != 0
+                             : (modes & DMI_READ) || written < range_of(t, operand).bytes);
+}
+
 /* The next one: false when all have been begun. */
 static bool next_chunk(dmi_gpu_task *t, char **device, char **host, int64_t *bytes)
 {
+    const int64_t most = t->memory ? INT64_MAX : t->e->gpu->host_work->bytes;
     for (; t->operand < t->work->step->nref; t->operand++, t->at = 0) {
         range memory = range_of(t, t->operand);
-        bool wanted = t->phase == COMES;
-        for (int i = t->operand; i < t->work->step->nref; i++) {
-            wanted = wanted || (same_memory(t, i, t->operand) && (t->work->step->ref[i].mode & DMI_WRITE));
-        }
-        wanted = wanted && shared_with(t, t->operand) == t->operand;
+        const bool wanted = is_wanted(t, t->operand);
         if (wanted && t->at < memory.bytes) {
             *device = memory.device + t->at;
             *host = t->host[t->operand] + t->at;
-            *bytes = DMI_MIN(memory.bytes - t->at, t->e->gpu->host_work->bytes);
+            *bytes = DMI_MIN(memory.bytes - t->at, most);
             return true;
         }
     }
@@ -150,6 +267,34 @@ static void fail(dmi_gpu_task *t, dm_status status)
         t->status = status;
         snprintf(t->text, sizeof t->text, "%s", dmi_error_text());
     }
+}
+
+/* Pinned memory goes as it is. To the host: false until all is there. */
+static bool copies_done(dmi_engine *e, dmi_gpu_task *t)
+{
+    struct dmi_host_work *h = e->gpu->host_work;
+    dmi_task_memory *m = t->memory;
+    char *device, *host;
+    int64_t bytes;
+    bool any = false;
+    while (t->status == DM_OK && !t->coming && next_chunk(t, &device, &host, &bytes)) {
+        const bool comes = t->phase == COMES;
+        fail(t, dmi_cu_copy(e->gpu->stream[t->lane], comes ? host : device, comes ? device : host, bytes));
+        t->at += bytes;
+        any = true;
+    }
+    if (any) {
+        fail(t, dmi_gpu_mark(e, m->event, t->lane));
+        t->coming = t->phase == COMES;
+        m->going = t->phase == GOES;
+        h->coming += t->coming;
+    }
+    if (t->coming && !dmi_cu_event_reached(m->event)) {
+        return false;
+    }
+    h->coming -= t->coming;
+    t->coming = false;
+    return true;
 }
 
 /* Begins as many as there are staging buffers for; false while some are missing or in use. */
@@ -231,11 +376,16 @@ static void call(dmi_crew_job *job)
     fail(t, status);
 }
 
+static bool moved(dmi_engine *e, dmi_gpu_task *t)
+{
+    return t->memory ? copies_done(e, t) : chunks_done(e, t);
+}
+
 static bool advance(dmi_engine *e, dmi_gpu_task *t)
 {
     struct dmi_host_work *h = e->gpu->host_work;
     if (t->phase == COMES) {
-        if (!chunks_done(e, t)) {
+        if (!moved(e, t)) {
             return false;
         }
         t->phase = RUNS;
@@ -256,7 +406,7 @@ static bool advance(dmi_engine *e, dmi_gpu_task *t)
         t->operand = 0;
         t->at = 0;
     }
-    return chunks_done(e, t);
+    return moved(e, t);
 }
 
 bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
@@ -292,6 +442,9 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
         dmi_gpu_failed(e, w, dmi_fail(t->status, "%s", t->text));
     }
     e->gpu->host_work->task[lane] = NULL;
+    if (t->memory) {
+        t->memory->taken = false;
+    }
     free_task(t);
     return true;
 }

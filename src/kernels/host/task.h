@@ -10,6 +10,7 @@
 typedef struct dmi_task_desc {
     int number; /* of the function, in the order of registration */
     int workers;
+    bool gpu;                    /* the worker's device is a GPU */
     int mode[DM_APPLY_OPERANDS]; /* DM_READ, DM_WRITE, DM_READWRITE */
     int64_t blocks[DM_APPLY_OPERANDS];
     const dm_block *block[DM_APPLY_OPERANDS];
