@@ -29,11 +29,18 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...)
     }
 }
 
+/* A program that leaves out workers does not run on the devices alone. */
+static bool everywhere(const dmi_session *s, const dmi_call *call)
+{
+    uint64_t members = dmi_program_members(call->tail);
+    return s->workers < 64 && ~members << (64 - s->workers) == 0;
+}
+
 /* Could the workers run a program on their devices alone? */
 typedef struct alone {
-    bool asked;
     char why[DMI_ON_DEVICE_WHY + 24];      /* the first reason against it */
     dmi_plan *plan[DMI_ON_DEVICE_WORKERS]; /* of those that could */
+    int64_t most;                          /* bytes of a worker for payloads */
 } alone;
 
 static void note_why(alone *a, int worker, const char *text)
@@ -43,56 +50,65 @@ static void note_why(alone *a, int worker, const char *text)
     }
 }
 
-static dm_status try_alone(const dmi_session *s, dmi_plan *plan, int worker, alone *a)
+static dm_status try_alone(const dmi_session *s, const dmi_call *call, int worker, alone *a)
 {
     char text[DMI_ON_DEVICE_WHY] = "";
-    dmi_plan *made = NULL;
-    dm_status status = dmi_plan_on_device(plan, s->workers, &made, text);
+    dmi_plan *plan = NULL, *made = NULL;
+    dm_status status = dmi_plan_make(call, &s->profile, worker, &plan);
+    status = status == DM_OK ? dmi_plan_on_device(plan, s->workers, &made, text) : status;
     if (made) {
         a->plan[worker] = made;
     } else if (status == DM_OK) {
         note_why(a, worker, text);
     }
+    dmi_plan_release(plan);
     return status;
 }
 
-static dm_status explain_alone(dmi_session *s, alone *a)
+static dm_status find_alone(dmi_session *s, const dmi_call *call, alone *a)
 {
     char text[DMI_ON_DEVICE_WHY] = "";
-    int64_t most = 0;
+    dm_status status = DM_OK;
+    if (!everywhere(s, call)) {
+        snprintf(a->why, sizeof a->why,
+                 "some workers take no part, and their calls could wait for its kernels");
+        return DM_OK;
+    }
+    for (int w = 0; w < s->workers && status == DM_OK; w++) {
+        status = try_alone(s, call, w, a);
+    }
     bool fits = !a->why[0];
-    dm_status status = fits ? dmi_on_device_places(a->plan, s->workers, s->config.memory_limit == 0, &fits, text) : DM_OK;
+    status = status == DM_OK && fits
+                 ? dmi_on_device_places(a->plan, s->workers, s->config.memory_limit == 0, &fits, text)
+                 : status;
     if (status == DM_OK && text[0]) {
         snprintf(a->why, sizeof a->why, "%s", text);
     }
     for (int w = 0; w < s->workers && fits && status == DM_OK; w++) {
         const int64_t bytes = a->plan[w]->on_device->places;
-        most = DMI_MAX(most, bytes);
+        a->most = DMI_MAX(a->most, bytes);
         if (s->config.memory_limit > 0 && bytes > dmi_left_at(s, w, true)) {
             snprintf(text, sizeof text, "%" PRId64 " bytes for payloads are more than is left of memory_limit",
                      bytes);
             note_why(a, w, text);
         }
     }
-    if (status == DM_OK && a->why[0]) {
-        dmi_explain_printf(s, "  on the devices alone: no, %s\n", a->why);
-    } else if (status == DM_OK) {
-        dmi_explain_printf(
-            s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n", most);
-        for (int w = 0; w < s->workers; w++) {
-            dmi_explain_printf(s, "  alone, worker %d: %" PRId64 " bytes of workspace, %" PRId64 " for payloads\n",
-                               w, a->plan[w]->workspace,
-                               a->plan[w]->on_device->together ? 0 : a->plan[w]->on_device->places);
-        }
-    }
     return status;
 }
 
-/* A program that leaves out workers does not run on the devices alone. */
-static bool everywhere(const dmi_session *s, const dmi_call *call)
+static void print_alone(dmi_session *s, const alone *a)
 {
-    uint64_t members = dmi_program_members(call->tail);
-    return s->workers < 64 && ~members << (64 - s->workers) == 0;
+    if (a->why[0]) {
+        dmi_explain_printf(s, "  on the devices alone: no, %s\n", a->why);
+        return;
+    }
+    dmi_explain_printf(s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n",
+                       a->most);
+    for (int w = 0; w < s->workers; w++) {
+        dmi_explain_printf(s, "  alone, worker %d: %" PRId64 " bytes of workspace, %" PRId64 " for payloads\n",
+                           w, a->plan[w]->workspace,
+                           a->plan[w]->on_device->together ? 0 : a->plan[w]->on_device->places);
+    }
 }
 
 /* What the calls of a program do, on all workers together. */
@@ -163,13 +179,14 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
     const dmi_program *p = call->op == DMI_OP_program ? call->tail : NULL;
     call_share *share = calloc((p ? (size_t)p->calls : 0) + 1, sizeof *share);
     dm_status status = sent && share ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to explain a call");
-    alone a = {.asked = p && s->profile.on_device};
-    if (a.asked && !everywhere(s, call)) {
-        snprintf(a.why, sizeof a.why, "some workers take no part, and their calls could wait for its kernels");
-    }
+    const bool asked = p && s->profile.on_device;
+    alone a = {.why = ""};
+    dmi_profile profile = s->profile;
+    status = status == DM_OK && asked ? find_alone(s, call, &a) : status;
+    profile.on_device = asked && !a.why[0];
     for (int w = 0; w < s->workers && status == DM_OK; w++) {
         dmi_plan *plan = NULL;
-        status = dmi_plan_make(call, &s->profile, w, &plan);
+        status = dmi_plan_make(call, &profile, w, &plan);
         if (status != DM_OK) {
             break;
         }
@@ -187,10 +204,11 @@ dm_status dmi_explain_call(dmi_session *s, const dmi_call *call)
         dmi_explain_printf(s, "  %s\n", text);
         explain_links(s, plan, sent);
         add_shares(plan, share);
-        status = a.asked ? try_alone(s, plan, w, &a) : DM_OK;
         dmi_plan_release(plan);
     }
-    status = status == DM_OK && a.asked ? explain_alone(s, &a) : status;
+    if (status == DM_OK && asked) {
+        print_alone(s, &a);
+    }
     for (int w = 0; w < DMI_ON_DEVICE_WORKERS; w++) {
         dmi_plan_release(a.plan[w]);
     }

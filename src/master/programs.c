@@ -95,9 +95,10 @@ uint64_t dmi_program_members(const dmi_program *p)
     return members;
 }
 
-/* Plans it, or a part of it. pass_us: how long a pass takes about that is cancelled: its steps, but no kernels.
- */
-static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p, double *pass_us)
+/* Plans it, or a part of it, for that profile. pass_us: how long a pass takes about that is cancelled: its
+ * steps, but no kernels. */
+static dm_status try_profile(dmi_session *s, dmi_recorded *r, const dmi_profile *profile, const dmi_program *p,
+                             double *pass_us)
 {
     const double step_us = 1.5, bytes_a_us = 5000;
     dmi_call call = dmi_program_call(p, DMI_OP_program);
@@ -111,7 +112,7 @@ static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p,
         int w = r->workspace ? i : first;
         dmi_plan *plan = NULL;
         int64_t bytes = 0;
-        status = dmi_plan_make(&call, &s->profile, w, &plan);
+        status = dmi_plan_make(&call, profile, w, &plan);
         for (int k = 0; status == DM_OK && k < plan->nwork; k++) {
             bytes += dmi_pool_rounded(&s->pool_config, plan->work_bytes[k]);
         }
@@ -123,6 +124,18 @@ static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p,
             *pass_us = DMI_MAX(*pass_us, us);
         }
         dmi_plan_release(plan);
+    }
+    return status;
+}
+
+/* Also as it is where it cannot run on the devices alone, which the workers find. */
+static dm_status try_plan(dmi_session *s, dmi_recorded *r, const dmi_program *p, double *pass_us)
+{
+    dmi_profile profile = s->profile;
+    dm_status status = try_profile(s, r, &profile, p, pass_us);
+    if (status == DM_OK && profile.on_device && r->workspace) {
+        profile.on_device = false;
+        status = try_profile(s, r, &profile, p, pass_us);
     }
     return status;
 }

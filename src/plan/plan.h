@@ -124,7 +124,8 @@ typedef struct dmi_profile {
     bool sort_wide;          /* sorts and searches go as those of more than 2^32 - 1 elements do */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
-    bool on_device;          /* programs run on the workers' devices alone, where they can (on_device.h) */
+    bool on_device; /* programs run on the workers' devices alone, where they can (on_device.h); of a program
+                     * that is planned: it does */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
     dmi_rates rates;         /* of the slowest worker, rounded, alike everywhere */
     int64_t pace_bytes;      /* pushes of at least so much are paced (dmi_build_round); 0: none */

@@ -252,7 +252,7 @@ dm_status dmi_plan_reduce(dmi_builder *b, const dmi_reducing *r)
         e.count = 0;
     }
     dmi_load load = load_of(&s, &e);
-    s.scatter = dmi_scatter_pays(b->profile, s.out, &load);
+    s.scatter = dmi_scatter_pays(b, s.out, &load);
     s.channel = dmi_reduction_channel(b->profile, s.out, &load);
     if (e.count > 0 && !b->failed) {
         plan_addends(&s, &e);

@@ -30,7 +30,7 @@ typedef struct dmi_load {
     int replicas;    /* replicas of the addends: each replica's workers have all of them */
 } dmi_load;
 /* Scatter, and not direct? By bytes and hops, unless an option forces one. */
-bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load);
+bool dmi_scatter_pays(const dmi_builder *b, const dmi_desc *out, const dmi_load *load);
 /* Are so many bytes of a worker a large transfer, which would hold up what comes after it? */
 bool dmi_is_large(const dmi_profile *profile, double bytes);
 /* The channel of a reduction's transfers, and of the kernels that wait for them: 1 for a large result, which would hold up

@@ -6,6 +6,9 @@
 /* Long segments begin at multiples of ALIGN elements, for vector loads and copy engines. */
 enum { ALIGN = 64, LONG = 16 * ALIGN };
 
+/* What an exchange costs beside its payloads (`adr/0073`). */
+enum { EXCHANGE_BYTES = 1200000 };
+
 bool dmi_segments_serve(const dmi_desc *out)
 {
     return out->layout->kind == DMI_LAYOUT_GRID && out->layout->replicas > 1 && out->ndim > 0;
@@ -83,9 +86,11 @@ int dmi_segment_chunks(const dmi_profile *profile, const dmi_desc *out, int64_t 
 }
 
 /* Compares the bytes that a worker sends. The second hop and every further payload cost time, expressed here as
- * bytes: 1 MiB each on GPUs with their fast links, 16 KiB on CPUs. */
-bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi_load *load)
+ * bytes: 1 MiB each on GPUs with their fast links, 16 KiB on CPUs. In a program on the devices alone an
+ * exchange moves all payloads of a hop, so there is one exchange more, and that is all. */
+bool dmi_scatter_pays(const dmi_builder *b, const dmi_desc *out, const dmi_load *load)
 {
+    const dmi_profile *profile = b->profile;
     if (!dmi_segments_serve(out) || profile->reduce_algorithm == DMI_REDUCE_DIRECT) {
         return false;
     }
@@ -97,7 +102,8 @@ bool dmi_scatter_pays(const dmi_profile *profile, const dmi_desc *out, const dmi
     double direct = own * DMI_MAX(holders / DMI_MAX(load->replicas, 1) - 1, 0);
     double scatter = direct / holders + n * (holders - 1) / holders * (double)dmi_dtype_bytes(out->dtype);
     double payload = profile->gpu ? 1 << 20 : 16 << 10;
-    return direct - scatter > payload * (holders + 3);
+    double hop = b->in_program && profile->on_device ? EXCHANGE_BYTES : payload * (holders + 3);
+    return direct - scatter > hop;
 }
 
 /* Do all workers reach each other's memory, or have no device? */

@@ -141,15 +141,29 @@ static dm_status take_call(dmi_worker *w, const void *frame, void *out)
     return DM_OK;
 }
 
+/* The plan of a worker. alone: for one that runs on its device alone, which planners may know. */
+static dm_status plan_for(dmi_worker *w, const struct dmi_worker_program *program, int worker, bool alone,
+                          dmi_plan **out)
+{
+    dmi_profile profile = w->profile;
+    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
+    profile.on_device = alone;
+    return w->plan(&call, &profile, worker, out);
+}
+
+static bool may_be_alone(const dmi_worker *w, const struct dmi_worker_program *program)
+{
+    return w->profile.on_device && program->everywhere;
+}
+
 static dm_status end(dmi_worker *w, const void *frame, void *out)
 {
     (void)frame, (void)out;
     struct dmi_worker_program *program = w->receiving;
-    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
     dmi_group_counts *of_group = NULL;
     dm_status status =
         program->skipped ? DM_OK : dmi_group_counts_of(w, program->group, program->group_place, &of_group);
-    status = status == DM_OK ? w->plan(&call, &w->profile, w->me, &program->plan) : status;
+    status = status == DM_OK ? plan_for(w, program, w->me, may_be_alone(w, program), &program->plan) : status;
     if (status == DM_OK && !program->skipped) {
         dmi_worker_count_plan(w, of_group, false);
     }
@@ -160,9 +174,8 @@ static dm_status end(dmi_worker *w, const void *frame, void *out)
 static dm_status plan_other(dmi_worker *w, const struct dmi_worker_program *program, int other,
                             dmi_plan **alone, char why[DMI_ON_DEVICE_WHY])
 {
-    dmi_call call = dmi_program_call(&program->p, DMI_OP_program);
     dmi_plan *plan = NULL;
-    dm_status status = w->plan(&call, &w->profile, other, &plan);
+    dm_status status = plan_for(w, program, other, true, &plan);
     status = status == DM_OK ? dmi_plan_on_device(plan, w->profile.workers, alone, why) : status;
     dmi_plan_release(plan);
     return status;
@@ -193,25 +206,32 @@ static dmi_plan *plan_alone(dmi_worker *w, const struct dmi_worker_program *prog
 }
 
 /* Do all workers run the program on their devices alone? */
-static void agree(dmi_worker *w, struct dmi_worker_program *program)
+static bool agree(dmi_worker *w, struct dmi_worker_program *program)
 {
     const dmi_device *device = w->engine.config.device;
     char why[DMI_ON_DEVICE_WHY] = "there is no memory";
-    if (!w->profile.on_device || !program->everywhere || !program->plan) {
-        return;
-    }
     dmi_plan *alone = plan_alone(w, program, why);
     bool agreed = device->agree(&w->engine, alone);
     if (alone) {
         snprintf(why, sizeof why, "%s", agreed ? "yes" : "not all workers can");
     }
     dmi_log(DMI_LOG_INFO, "a program on the devices alone: %s", why);
-    if (agreed) {
-        dmi_plan_release(program->plan);
-        program->plan = alone;
-    } else {
-        dmi_plan_release(alone);
+    dmi_plan_release(agreed ? program->plan : alone);
+    program->plan = agreed ? alone : program->plan;
+    return agreed;
+}
+
+/* As all workers do that have not agreed. */
+static dm_status plan_again(dmi_worker *w, const void *frame, void *out)
+{
+    dmi_plan *plan = NULL;
+    dm_status status = plan_for(w, w->receiving, w->me, false, &plan);
+    (void)frame, (void)out;
+    if (status == DM_OK) {
+        dmi_plan_release(w->receiving->plan);
+        w->receiving->plan = plan;
     }
+    return status;
 }
 
 static dm_status begin_course(dmi_worker *w, const void *frame, void *out)
@@ -323,7 +343,9 @@ void dmi_program_receive(dmi_worker *w, const dmi_frame *frame)
             if (w->receiving->skipped) {
                 check_skipped(w->receiving);
             }
-            agree(w, w->receiving);
+            if (may_be_alone(w, w->receiving) && w->receiving->plan && !agree(w, w->receiving)) {
+                receive(w, plan_again, f);
+            }
         }
         w->receiving = NULL;
         break;

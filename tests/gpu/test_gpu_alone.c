@@ -346,6 +346,66 @@ static void test_others(void **state)
     right(dm_finalize(s, &alive));
 }
 
+/* Between workers. */
+static int64_t all_sent(dm_session *s)
+{
+    int64_t sent[64] = {0}, all = 0;
+    assert_true(dm_workers(s) < 64);
+    for (int w = 0; w < dm_workers(s); w++) {
+        right(dm_links_get(s, w, sent));
+        for (int to = 0; to < dm_workers(s); to++) {
+            all += sent[to];
+        }
+    }
+    return all;
+}
+
+/* A sum of 2 MiB goes in segments in a program on the devices alone, where a hop more costs little; beside what
+ * keeps a program from that, all addends go to all workers. */
+static void test_segments(void **state)
+{
+    enum { N = 1 << 19, SIDE = 6144 };
+    const int64_t shape[] = {SIDE, SIDE}, bytes = N * (int64_t)sizeof(float);
+    dm_session *s;
+    dm_array x, sum, large, turned;
+    dm_program program[2];
+    int64_t alive;
+    (void)state;
+    two_gpus_or_skip();
+    right(open_session(",program_device=on", &s));
+    const int64_t workers = dm_workers(s),
+                  most[] = {2 * (workers - 1) * bytes, workers * (workers - 1) * bytes},
+                  part = SIDE / workers, /* no more than 8 MiB of it to one worker would go alone */
+        turning = (SIDE - part) * part * workers * (int64_t)sizeof(float);
+    dm_layout rows = dm_layout_rows(s), cols = dm_layout_cols(s), all = dm_layout_replicated(s);
+    right(dm_array_create(s, DM_F32, 2, (int64_t[]){workers, N}, &rows, &x));
+    right(dm_array_create(s, DM_F32, 1, (int64_t[]){N}, &all, &sum));
+    right(dm_array_create(s, DM_F32, 2, shape, &rows, &large));
+    right(dm_array_create(s, DM_F32, 2, shape, &cols, &turned));
+    right(dm_fill(s, x, 3));
+    for (int i = 0; i < 2; i++) {
+        char want[80];
+        double value = 0;
+        right(dm_program_begin(s));
+        right(dm_sum(s, x, (int[]){0}, 1, 1, 0, sum));
+        if (i == 1) {
+            right(dm_copy(s, large, turned));
+        }
+        right(dm_program_end(s, &program[i]));
+        explain_run(s, program[i], i == 0 ? "on the devices alone: yes" : "on the devices alone: no");
+        snprintf(want, sizeof want, " payloads of %lld bytes, ", (long long)most[i]);
+        explain_run(s, program[i], want);
+        right(dm_fill(s, sum, 0));
+        const int64_t before = all_sent(s);
+        right(dm_program_run(s, program[i], 2, 0, NULL));
+        /* more by the words by which workers agree whether to go on */
+        assert_int_equal((all_sent(s) - before) >> 10, (2 * (most[i] + (i == 1 ? turning : 0))) >> 10);
+        right(dm_item(s, sum, (int64_t[]){N - 1}, &value));
+        assert_true(value == 3 * (double)workers);
+    }
+    right(dm_finalize(s, &alive));
+}
+
 /* Under a memory limit that has no room for the payloads, explain says so, and the program runs as others do.
  */
 static void test_room(void **state)
@@ -606,10 +666,11 @@ int main(void)
         return 1;
     }
     /* first what forks: a process that has asked CUDA for its devices has none in its children */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless), cmocka_unit_test(test_bits),
-                                       cmocka_unit_test(test_early),   cmocka_unit_test(test_ahead),
-                                       cmocka_unit_test(test_others),  cmocka_unit_test(test_room),
-                                       cmocka_unit_test(test_failure), cmocka_unit_test(test_second_failure),
-                                       cmocka_unit_test(test_cancel),  cmocka_unit_test(test_arrows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_endless),  cmocka_unit_test(test_bits),
+                                       cmocka_unit_test(test_early),    cmocka_unit_test(test_ahead),
+                                       cmocka_unit_test(test_others),   cmocka_unit_test(test_segments),
+                                       cmocka_unit_test(test_room),     cmocka_unit_test(test_failure),
+                                       cmocka_unit_test(test_second_failure),
+                                       cmocka_unit_test(test_cancel),   cmocka_unit_test(test_arrows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ static int64_t contract_bytes(dmi_product *p, dmi_choice *out)
     int senders = p->op[p->stays]->layout->group;
     dmi_load load = {.addends = senders, .bytes = p->elem, .senders = senders, .replicas = 1};
     bool copies = p->c == p->user_c && dmi_segments_serve(p->c);
-    p->scatter = copies && dmi_scatter_pays(p->b->profile, p->c, &load);
+    p->scatter = copies && dmi_scatter_pays(p->b, p->c, &load);
     out->direct = copies && !p->scatter;
     int64_t shared = p->scatter ? (p->c->layout->replicas - 1) * p->m * p->n * dmi_dtype_bytes(p->c->dtype) : 0;
     return p->brought + dmi_contract_traffic(p) * p->elem + shared;
