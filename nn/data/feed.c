@@ -9,6 +9,7 @@
 #include <time.h>
 
 enum { SOON = 20, HEAR_EVERY = 8 /* batches */ };
+static const double HEAR_AFTER_S = 0.1;
 
 struct nn_feed {
     nn_layer *layer;
@@ -26,7 +27,8 @@ struct nn_feed {
     int64_t next; /* the batch that the step takes next */
     double began; /* when the first batch had come */
     int64_t count, damaged;
-    int64_t heard; /* batches whose report by the readers has been read, or passed over */
+    double heard_s; /* when */
+    int64_t heard;  /* batches whose report by the readers has been read, or passed over */
 };
 
 static double now_s(void)
@@ -106,6 +108,7 @@ static dm_status hear_readers(nn_feed *f, int64_t taken)
     dm_status status = nn_readers_report(f->readers, taken, &damaged, first, sizeof first);
     if (status == DM_OK) {
         f->heard = taken + 1;
+        f->heard_s = now_s();
         tell_damage(f, damaged, first);
     }
     return status;
@@ -242,7 +245,8 @@ static dm_status next_of_readers(nn_feed *f)
         return status;
     }
     f->next++;
-    if (f->count > 0 && (f->layer->net->skip_damaged || f->count % HEAR_EVERY == 0)) {
+    const bool late = f->count % HEAR_EVERY == 0 && now_s() > f->heard_s + HEAR_AFTER_S;
+    if (f->count > 0 && (f->layer->net->skip_damaged || late)) {
         status = hear_readers(f, f->count - 1);
     }
     watch(f);

@@ -291,10 +291,11 @@ static void copy_part(void *context, int part)
             const dm_block *b = &c->task->operand[i][k];
             const int64_t size = b->dtype == DM_U8 ? 1 : 4, step = b->stride[0] * size;
             const int64_t begin = b->extent[0] * part / c->parts, end = b->extent[0] * (part + 1) / c->parts;
-            for (int64_t row = begin; row < end; row++) {
+            const int64_t together = step == each * size && end > begin ? end - begin : 1;
+            for (int64_t row = begin; row < end; row += together) {
                 memcpy((char *)b->data + row * step,
                        from + (b->start[0] - c->station->rows.first + row) * each * size,
-                       (size_t)(each * size));
+                       (size_t)(together * each * size));
             }
         }
     }

@@ -202,7 +202,7 @@ static void test_early(void **state)
     right(dm_sync(s));
     double begin = seconds();
     right(dm_program_run(s, program, 4, 0, NULL));
-    right(dm_apply(s, "note time", 1, &time[0], &write, NULL, 0));
+    right(dm_apply(s, "note time", 2, (dm_array[]){time[0], total}, (int[]){DM_WRITE, DM_READ}, NULL, 0));
     right(dm_apply_with(s, "note time", 1, &time[1], &write, NULL, 0, &early));
     right(dm_read(s, time[0], got[0]));
     right(dm_read(s, time[1], got[1]));

@@ -1,9 +1,10 @@
 /* User functions on a GPU: they work on the host, on copies of all the memory of their operands.
  *
  * When everything before the step is done and its operands are good, their memory is copied to the host, but
- * for operands that the function overwrites altogether. A thread, always the same one, calls the function; then
- * the operands that it may have written are copied back. The step is issued with the last copy to the device,
- * so that nothing on a stream waits for the function. Its lane waits meanwhile; other lanes go on.
+ * for operands that the function overwrites altogether. Where these are all, it is enough that everything
+ * before is on a stream. A thread, always the same one, calls the function; then the operands that it may have
+ * written are copied back. The step is issued with the last copy to the device, so that nothing on a stream
+ * waits for the function. Its lane waits meanwhile; other lanes go on.
  *
  * The copies are pinned memory that later functions use again. Where that would be too much, they are other
  * memory, and go through staging buffers chunk by chunk. */
@@ -149,14 +150,37 @@ static int64_t room_of(const dmi_gpu_task *t, int operand)
                                              : (range_of(t, operand).bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
+static int64_t room_of_all(const dmi_gpu_task *t)
+{
+    int64_t all = 0;
+    for (int i = 0; i < t->work->step->nref; i++) {
+        all += room_of(t, i);
+    }
+    return DMI_MAX(all, ALIGNED);
+}
+
+/* Is all pinned memory of that size in use, and no more to be had? */
+static bool waits_for_memory(dmi_engine *e, const dmi_gpu_task *t)
+{
+    const int64_t bytes = room_of_all(t);
+    int64_t all = bytes;
+    bool large = false;
+    for (dmi_task_memory *m = e->gpu->host_work ? e->gpu->host_work->task_memory : NULL; m; m = m->next) {
+        m->going = m->going && !dmi_cu_event_reached(m->event);
+        if (m->bytes >= bytes && !m->taken && !m->going) {
+            return false;
+        }
+        large = large || m->bytes >= bytes;
+        all += m->bytes;
+    }
+    return large && all > MOST_PINNED;
+}
+
 static dm_status take_memory(dmi_engine *e, dmi_gpu_task *t)
 {
     const int count = t->work->step->nref;
-    int64_t all = 0, at = 0;
-    for (int i = 0; i < count; i++) {
-        all += room_of(t, i);
-    }
-    t->memory = take_pinned(e, DMI_MAX(all, ALIGNED));
+    int64_t at = 0;
+    t->memory = take_pinned(e, room_of_all(t));
     for (int i = 0; i < count; i++) {
         const int same = shared_with(t, i);
         const int64_t bytes = range_of(t, i).bytes;
@@ -230,6 +254,16 @@ static bool is_wanted(const dmi_gpu_task *t, int operand)
     return shared_with(t, operand) == operand &&
            (t->phase == GOES ? (modes & DMI_WRITE) != 0
                              : (modes & DMI_READ) || written < range_of(t, operand).bytes);
+}
+
+/* Does nothing come to the host? */
+static bool overwrites_all(const dmi_gpu_task *t)
+{
+    bool all = true;
+    for (int i = 0; i < t->work->step->nref; i++) {
+        all = all && !is_wanted(t, i);
+    }
+    return all;
 }
 
 /* The next one: false when all have been begun. */
@@ -413,7 +447,11 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
 {
     dmi_gpu_task *t = e->gpu->host_work ? e->gpu->host_work->task[lane] : NULL;
     if (!t) {
-        if (!dmi_engine_reached(e, &w->wait)) {
+        /* A function that only writes need not see what was done before: the copies to the device stand behind
+         * that. */
+        const dmi_gpu_task asked = {.e = e, .work = w, .lane = lane, .phase = COMES};
+        if (!(overwrites_all(&asked) ? dmi_gpu_issued(e, &w->wait) : dmi_engine_reached(e, &w->wait)) ||
+            waits_for_memory(e, &asked)) {
             return false;
         }
         dmi_compute_check_inputs(e, w);
