@@ -148,9 +148,10 @@ typedef struct dm_pool {
         sizeof(dm_pool), DM_POOL_MAX, {2, 2}, {2, 2}, {0, 0}, 0, 0, DM_SLICES, 0, 0                                \
     }
 
-/* y[4] = the shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and one
- * less where there is padding (in any dim) and the last window would begin behind H + pad. Errors: DM_ERR_ARG,
- * DM_ERR_SHAPE (the kernel does not fit). */
+/* y[4] = the shape of y for x of shape x[4], as Caffe has it: rows ceil((H + 2 pad - kernel) / stride) + 1, and
+ * one less where there is padding (in any dim) and the last window would begin behind H + pad. So a kernel may
+ * be larger than H + 2 pad, by less than a stride: it has one window. Errors: DM_ERR_ARG, DM_ERR_SHAPE (the
+ * kernel does not fit). */
 DM_API DM_CHECKED dm_status dm_pool_shape(const dm_pool *pool, const int64_t *x, int64_t *y);
 
 /* y = the largest element of each window, or its mean. Windows are cut at H + pad: the mean divides by the elements up

@@ -60,7 +60,8 @@ static int64_t extent_of(const int32_t *arg, int d, int64_t x)
 {
     int64_t kernel = arg[GLOBAL] ? x : arg[KERNEL + d], stride = arg[STRIDE + d], pad = arg[PAD + d];
     int64_t room = x + 2 * pad - kernel;
-    if (room < 0 || kernel < 1) {
+    /* Rounded up, a kernel that is larger by less than a stride has one window, which is cut. */
+    if (kernel < 1 || (room < 0 && (arg[DOWN] || x < 1 || room <= -stride))) {
         return 0;
     }
     int64_t y = (arg[DOWN] ? room / stride : (room + stride - 1) / stride) + 1;

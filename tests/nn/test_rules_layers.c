@@ -13,7 +13,8 @@ static void test_pooling_sizes(void **state)
         {"1, 1, 3, 4", "kernel_size: 2 stride: 2 pad: 1", 2, 3},            /* no window begins behind 3 + 1 */
         {"1, 1, 5, 4", "kernel_size: 1 stride: 3", 3, 2},                   /* but it may without padding */
         {"1, 1, 3, 5", "kernel_h: 2 kernel_w: 1 stride_h: 2 stride_w: 3 pad_h: 1", 2,
-         2}, /* padding of rows counts for columns */
+         2},                                              /* padding of rows counts for columns */
+        {"1, 1, 2, 3", "kernel_size: 4 stride: 3", 1, 1}, /* a kernel larger by less than a stride */
         {"1, 1, 6, 5", "global_pooling: true", 1, 1},
     };
     (void)state;

@@ -219,8 +219,8 @@ static void sizes(dmt_case *c)
 {
     static const struct {
         int x, kernel, stride, pad, y;
-    } row[] = {{24, 2, 2, 0, 12}, {55, 3, 2, 0, 27}, {32, 3, 2, 0, 16}, {112, 3, 2, 0, 56},
-               {28, 3, 2, 1, 15}, {14, 3, 1, 1, 14}, {7, 2, 2, 1, 4},   {5, 1, 5, 0, 2}};
+    } row[] = {{24, 2, 2, 0, 12}, {55, 3, 2, 0, 27}, {32, 3, 2, 0, 16}, {112, 3, 2, 0, 56}, {28, 3, 2, 1, 15},
+               {14, 3, 1, 1, 14}, {7, 2, 2, 1, 4},   {5, 1, 5, 0, 2},   {2, 3, 2, 0, 1},    {1, 4, 2, 1, 1}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         dm_pool p = DM_POOL_INIT;
         int64_t y[4];
@@ -272,6 +272,12 @@ static void refusals(dmt_case *c)
     bad.kernel[0] = bad.kernel[1] = bad.stride[0] = bad.stride[1] = 1;
     REFUSED(DMT_ONE(OVERLAP), "share memory", dm_pool_forward(c->session, &bad, x, x, DM_NO_ARRAY));
     bad.kernel[1] = 9;
+    REFUSED(DMT_ONE(SHAPE), "does not fit", dm_pool_forward(c->session, &bad, x, y, at));
+    bad.kernel[1] = 8; /* larger by a stride */
+    bad.stride[1] = 2;
+    REFUSED(DMT_ONE(SHAPE), "does not fit", dm_pool_forward(c->session, &bad, x, y, at));
+    bad.kernel[1] = 7; /* by less than a stride, but rounded down */
+    bad.round_down = 1;
     REFUSED(DMT_ONE(SHAPE), "does not fit", dm_pool_forward(c->session, &bad, x, y, at));
     dmt_thing_end(c, x, DM_F32, 4, x_shape);
     dmt_thing_end(c, y, DM_F32, 4, y_shape);

@@ -225,7 +225,9 @@ void dmt_pool_random(dmt_case *c, dmt_pool *v)
             v->pool.kernel[d] = (int)dmt_int(r, 1, 5);
             v->pool.stride[d] = (int)dmt_int(r, 1, 4);
             v->pool.pad[d] = (int)dmt_int(r, 0, v->pool.kernel[d] - 1);
-        } while (!v->pool.global && v->x[1 + d] + 2 * v->pool.pad[d] < v->pool.kernel[d]);
+        } while (!v->pool.global &&
+                 v->x[1 + d] + 2 * v->pool.pad[d] + (v->pool.round_down ? 1 : v->pool.stride[d]) <=
+                     v->pool.kernel[d]);
     }
     for (int d = 0; d < 2; d++) {
         v->y[1 + d] = pooled(&v->pool, d, v->x[1 + d]);

@@ -33,7 +33,8 @@ static inline void dmt_lrn_pool_random(dmt_case *c, dmt_lrn_pool *v)
             v->pool.pool.kernel[d] = w[0];
             v->pool.pool.stride[d] = w[1];
             v->pool.pool.pad[d] = (int)dmt_int(r, 0, w[0] - 1);
-            v->pool.x[1 + d] = dmt_int(r, w[0], 7);
+            v->pool.x[1 + d] = dmt_int(r, w[0] - w[1] + 1, 7); /* from the least that the windows fit */
+            v->pool.pool.round_down = v->pool.pool.round_down && v->pool.x[1 + d] >= w[0];
         }
     }
     for (int d = 1; d < 3; d++) {
