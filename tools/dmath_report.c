@@ -203,14 +203,17 @@ static dm_status put_links(FILE *to, dm_session *s, dm_solver *solver, const too
 }
 
 /* --- the confusion matrix of a test net: what its Accuracy layer compares */
-static bool find_accuracy(const dm_net *net, const char **scores, const char **labels, int *axis)
+typedef struct compared {
+    const char *scores, *labels;
+    int axis, ignored;
+} compared;
+
+static bool find_accuracy(const dm_net *net, compared *out)
 {
     dm_layer_info info = {.size = sizeof info};
     for (int i = 0; i < dm_net_layers(net); i++) {
         if (dm_net_layer(net, i, &info) == DM_OK && strcmp(info.type, "Accuracy") == 0) {
-            *scores = dm_net_bottom(net, i, 0);
-            *labels = dm_net_bottom(net, i, 1);
-            *axis = info.axis;
+            *out = (compared){dm_net_bottom(net, i, 0), dm_net_bottom(net, i, 1), info.axis, info.ignored};
             return true;
         }
     }
@@ -224,23 +227,23 @@ typedef struct answer {
     int64_t label, best;
 } answer;
 
-/* What the net says of the samples of some batches. *count: of those whose label is a class. */
-static dm_status read_answers(dm_net *net, const char *scores, const char *labels, int64_t n, int64_t classes,
-                              answer *out, int64_t *count)
+/* What the net says of the samples of some batches. *count: of those whose label is a class that counts. */
+static dm_status read_answers(dm_net *net, const compared *by, int64_t n, int64_t classes, answer *out,
+                              int64_t *count)
 {
     float *x = malloc((size_t)(n * classes) * sizeof *x), *y = malloc((size_t)n * sizeof *y);
     dm_status status =
         x && y ? DM_OK : dm_error_no_memory("the elements of two blobs", (size_t)(n * classes + n) * sizeof *x);
     for (int b = 0; status == DM_OK && b < BATCHES; b++) {
         status = dm_net_forward(net, NULL);
-        status = status == DM_OK ? dm_net_read(net, scores, x) : status;
-        status = status == DM_OK ? dm_net_read(net, labels, y) : status;
+        status = status == DM_OK ? dm_net_read(net, by->scores, x) : status;
+        status = status == DM_OK ? dm_net_read(net, by->labels, y) : status;
         for (int64_t i = 0; status == DM_OK && i < n; i++) {
             int64_t best = 0;
             for (int64_t c = 1; c < classes; c++) {
                 best = x[i * classes + c] > x[i * classes + best] ? c : best;
             }
-            if (y[i] >= 0 && y[i] < (float)classes) {
+            if (y[i] >= 0 && y[i] < (float)classes && y[i] != (float)by->ignored) {
                 out[(*count)++] = (answer){(int64_t)y[i], best};
             }
         }
@@ -354,14 +357,14 @@ static dm_status put_answers(FILE *to, const answer *a, int64_t count, int64_t c
 
 static dm_status put_confusion(FILE *to, dm_net *net)
 {
-    const char *scores = NULL, *labels = NULL;
-    int ndim = 0, label_dims = 0, axis = 0;
+    compared by;
+    int ndim = 0, label_dims = 0;
     int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1, each = 1, count = 0;
-    if (!net || !find_accuracy(net, &scores, &labels, &axis)) {
+    if (!net || !find_accuracy(net, &by)) {
         return DM_OK;
     }
-    dm_status status = dm_net_shape(net, scores, &ndim, shape);
-    status = status == DM_OK ? dm_net_shape(net, labels, &label_dims, rows) : status;
+    dm_status status = dm_net_shape(net, by.scores, &ndim, shape);
+    status = status == DM_OK ? dm_net_shape(net, by.labels, &label_dims, rows) : status;
     for (int d = 1; status == DM_OK && d < ndim; d++) {
         classes *= shape[d];
     }
@@ -372,13 +375,13 @@ static dm_status put_confusion(FILE *to, dm_net *net)
         return status;
     }
     fputs("<h2>Confusion matrix</h2>", to);
-    if (label_dims < 1 || each != 1 || rows[0] != shape[0] || axis == 0 || classes < 2) {
+    if (label_dims < 1 || each != 1 || rows[0] != shape[0] || by.axis == 0 || classes < 2) {
         fputs("<p>Left out: it is made of nets with one label a sample and two classes or more.</p>\n", to);
         return DM_OK;
     }
     answer *answers = malloc((size_t)(shape[0] * BATCHES) * sizeof *answers);
     status = answers
-                 ? read_answers(net, scores, labels, shape[0], classes, answers, &count)
+                 ? read_answers(net, &by, shape[0], classes, answers, &count)
                  : dm_error_no_memory("the answers of a net", (size_t)(shape[0] * BATCHES) * sizeof *answers);
     status = status == DM_OK ? put_answers(to, answers, count, classes) : status;
     free(answers);

@@ -268,6 +268,7 @@ typedef struct dm_layer_info {
     double waited; /* seconds that steps waited for its data; 0 of layers that read none */
     int axis; /* Softmax, SoftmaxWithLoss, InfogainLoss, Accuracy: the bottom's dim of the classes; -1 of others
                */
+    int ignored; /* Accuracy: the label that counts nowhere (ignore_label); -1, which is no class: none */
 } dm_layer_info;
 DM_API int dm_net_layers(const dm_net *net);
 DM_API DM_CHECKED dm_status dm_net_layer(const dm_net *net, int i, dm_layer_info *out);

@@ -30,6 +30,11 @@ int nn_scores_axis(const nn_layer *l)
     return -1;
 }
 
+int nn_ignored_label(const nn_layer *l)
+{
+    return l->type->setup == nn_accuracy_setup && l->u.loss.ignores ? l->u.loss.ignore_label : -1;
+}
+
 int64_t nn_scores_outer(const nn_layer *l)
 {
     int64_t n = 1;

@@ -135,8 +135,14 @@ dm_status dm_net_layer(const dm_net *net, int i, dm_layer_info *out)
                             net ? net->layer_count : 0);
     }
     const nn_layer *l = &net->layers[i];
-    dm_layer_info info = {sizeof info, l->name, l->type->name,    l->bottoms, l->tops,
-                          l->params,   0,       nn_scores_axis(l)};
+    dm_layer_info info = {.size = sizeof info,
+                          .name = l->name,
+                          .type = l->type->name,
+                          .bottoms = l->bottoms,
+                          .tops = l->tops,
+                          .params = l->params,
+                          .axis = nn_scores_axis(l),
+                          .ignored = nn_ignored_label(l)};
     if (l->type->traits & NN_FEED) {
         info.waited = nn_feed_waited(l->u.state);
     }

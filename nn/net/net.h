@@ -508,6 +508,7 @@ bool nn_inner_by_rows(const nn_layer *layer);
 bool nn_conv_is_nd(const nn_layer *layer);
 /* --- layers/scores.c: the dim of the classes; -1: the layer is of another type */
 int nn_scores_axis(const nn_layer *layer);
+int nn_ignored_label(const nn_layer *layer); /* of Accuracy: the label that counts nowhere; -1: none */
 /* --- layers/common.c: what the rows of the table use */
 const nn_layer_type *nn_layer_type_of(const char *name); /* NULL: there is none */
 const nn_layer_type *nn_layer_types(int *count);

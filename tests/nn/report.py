@@ -144,6 +144,17 @@ for axis, count in ((1, 16), (2, 24), (0, 12)):  # in one dim too, and along the
     subprocess.run([TOOL, "train", "--solver", "flat_solver.prototxt", "-w", "2", "--report", "flat.html"], check=True, stdout=subprocess.DEVNULL)
     assert "<h2>Confusion matrix</h2><p>Left out: " in pathlib.Path("flat.html").read_text(), axis
 
+# --- labels that the layer ignores are not counted
+text = pathlib.Path("net.prototxt").read_text().replace("top: 'acc'", "top: 'acc' accuracy_param { ignore_label: 1 }")
+pathlib.Path("less.prototxt").write_text(text.replace("top: 'loss'", "top: 'loss' loss_param { ignore_label: 1 }"))
+pathlib.Path("less_solver.prototxt").write_text(pathlib.Path("many_solver.prototxt").read_text().replace("many", "less"))
+subprocess.run([TOOL, "train", "--solver", "less_solver.prototxt", "-w", "2", "--report", "less.html"], check=True, stdout=subprocess.DEVNULL)
+page = pathlib.Path("less.html").read_text()
+matrix = re.search(r"<table class='matrix'>(.*?)</table>", page, re.S).group(1)
+counts = np.array([int(v) for v in re.findall(r"<td class='n'[^>]*>(\d+)", matrix)]).reshape(CLASSES, CLASSES)
+expected = np.bincount(seen, minlength=CLASSES) * [1, 0, 1]
+assert (counts.sum(1) == expected).all() and f" of {expected.sum()} right." in page, (counts, expected)
+
 # --- what is said beforehand: times from the rates above the table, and memory with histories
 OUTPUTS, WORKERS = 3000, 2
 pathlib.Path("wide.prototxt").write_text(pathlib.Path("net.prototxt").read_text().replace("num_output: 3", f"num_output: {OUTPUTS}"))
