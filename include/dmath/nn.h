@@ -203,8 +203,10 @@ typedef struct dm_net_options {
             NULL, 0, NULL, DM_READ_DEFAULT, 0, (dm_dtype)0                                                     \
     }
 
-/* A net out of a prototxt file, with the first values of its parameters. options NULL: all defaults. Blocks. The caller
- * ends it with dm_net_close. Errors: DM_ERR_FORMAT, DM_ERR_UNSUPPORTED, DM_ERR_SHAPE, DM_ERR_IO with file and line. */
+/* A net out of a prototxt file, or a binary one (names that end with .caffemodel or .binaryproto), with the
+ * first values of its parameters: those of its `blobs`, where layers have such, else of fillers. options NULL:
+ * all defaults. Blocks. The caller ends it with dm_net_close. Errors: DM_ERR_FORMAT, DM_ERR_UNSUPPORTED,
+ * DM_ERR_SHAPE, DM_ERR_IO with file and line. */
 DM_API DM_CHECKED dm_status dm_net_open(dm_session *session, const char *path, const dm_net_options *options, dm_net **net);
 /* The same out of a text instead of a file: nets that a program makes. `name` stands for the file in messages; NULL:
  * "net". */
@@ -216,11 +218,12 @@ DM_API DM_CHECKED dm_status dm_net_create(dm_session *session, const dm_prototxt
 /* Ends a net and its arrays; accepts NULL. Before dm_finalize. Does not block, but where workers read records and skip damaged
  * ones: the log has their last report. */
 DM_API DM_CHECKED dm_status dm_net_close(dm_net *net);
-/* Weights of a .caffemodel into the layers of the same names. Layers of the file that the net lacks are
- * reported to the log. Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT (also: the file has no layers), DM_ERR_SHAPE (a
- * layer's parameters have other shapes, or are more or fewer). */
+/* Weights of a .caffemodel (as text: .prototxt, .txt; HDF5: .h5) into the layers of the same names. Layers of
+ * the file that the net lacks are reported to the log. Blocks. Errors: DM_ERR_IO, DM_ERR_FORMAT (also: the file
+ * has no layers), DM_ERR_SHAPE (a layer's parameters have other shapes, or are more or fewer). */
 DM_API DM_CHECKED dm_status dm_net_load(dm_net *net, const char *path);
-/* Net and weights as a .caffemodel, which appears under its name only when it is whole. Blocks. Errors: DM_ERR_IO. */
+/* Net and weights as a .caffemodel, or in the form that the name says as for dm_net_load, which appears under
+ * its name only when it is whole. Blocks. Errors: DM_ERR_IO. */
 DM_API DM_CHECKED dm_status dm_net_save(dm_net *net, const char *path);
 /* All layers in order. *loss = the sum of the losses, by their weights. Blocks unless loss is NULL. */
 DM_API DM_CHECKED dm_status dm_net_forward(dm_net *net, double *loss);

@@ -74,7 +74,7 @@ dm_status dm_net_open(dm_session *session, const char *path, const dm_net_option
     dm_net_options o = DM_NET_OPTIONS_INIT;
     nn_document *d = NULL;
     dm_status status = take_options("dm_net_open", session && path && net, options, &o);
-    status = status == DM_OK ? nn_text_read(path, "NetParameter", &d) : status;
+    status = status == DM_OK ? nn_net_read(path, &d) : status;
     return status == DM_OK ? open_net(session, d, &o, net) : status;
 }
 

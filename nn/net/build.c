@@ -73,17 +73,17 @@ dm_status nn_net_upgrade_inputs(nn_message *net)
 /* Files name parameters by their layer. */
 static dm_status refuse_twin(const nn_net *net, const nn_layer *l)
 {
+    char line[NN_IN_LINE];
     for (const nn_layer *other = net->layers; l->params > 0 && other < l; other++) {
         bool same = other->params == l->params; /* both share all */
         for (int i = 0; same && i < l->params; i++) {
             same = nn_param_itself(other->param[i]) == nn_param_itself(l->param[i]);
         }
         if (other->params > 0 && !same && strcmp(other->name, l->name) == 0) {
-            return nn_layer_fail(
-                l, "name", DM_ERR_FORMAT,
-                "has the name of the layer in line %d; both have parameters, which files could "
-                "not tell apart",
-                nn_line(other->message, "name"));
+            return nn_layer_fail(l, "name", DM_ERR_FORMAT,
+                                 "has the name of another layer%s; both have parameters, which files could "
+                                 "not tell apart",
+                                 nn_in_line(other->message, line));
         }
     }
     return DM_OK;
@@ -120,6 +120,20 @@ static dm_status need_samples(const nn_layer *l)
     return DM_OK;
 }
 
+/* Would the layer do something else in the other phase? */
+static bool minds_phase(const nn_net *net, const nn_layer *l)
+{
+    static const char *const pools[][2] = {{"Pooling", "PoolingParameter"}, {"SPP", "SPPParameter"}};
+    const char *type = l->type->name;
+    for (int i = 0; i < NN_COUNT(pools); i++) {
+        if (strcmp(type, pools[i][0]) == 0) {
+            return nn_int(l->own, pools[i][1], "pool") == nn_enum_by_name("PoolMethod", "STOCHASTIC")->number;
+        }
+    }
+    return (l->type->traits & NN_FEED) || nn_user_type_of(net, l->message) || strcmp(type, "Dropout") == 0 ||
+           (strcmp(type, "BatchNorm") == 0 && !nn_has(l->own, "use_global_stats"));
+}
+
 static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
 {
     const char *type = nn_string(message, "LayerParameter", "type");
@@ -142,11 +156,12 @@ static dm_status setup_layer(nn_net *net, nn_layer *l, nn_message *message)
                           "layer '%s' has the type '%s', which neither dmath nor the program has", l->name,
                           type);
     }
-    if (nn_has(message, "phase") && nn_int(message, "LayerParameter", "phase") != net->phase) {
+    l->own = l->type->field ? nn_sub(message, l->type->field) : NULL;
+    if (nn_has(message, "phase") && nn_int(message, "LayerParameter", "phase") != net->phase &&
+        minds_phase(net, l)) {
         return nn_layer_fail(l, "phase", DM_ERR_UNSUPPORTED,
                              "has another phase than its net: use include { phase: ... }");
     }
-    l->own = l->type->field ? nn_sub(message, l->type->field) : NULL;
     dm_status status = take_pair(net, l);
     status = status == DM_OK ? nn_connect(net, l) : status;
     if (status == DM_OK && l->pair > 0) {
@@ -230,6 +245,7 @@ static dm_status build(nn_net *net, const nn_net_setup *setup)
     }
     status = status == DM_OK ? nn_params_place(net, share, setup->apart) : status;
     status = status == DM_OK ? nn_params_fill(net) : status;
+    status = status == DM_OK ? nn_params_given(net) : status;
     status = status == DM_OK ? nn_layers_prepare(net, false) : status;
     status = status == DM_OK && net->own.function ? make_value(net) : status;
     return status == DM_OK ? nn_unused(root) : status;

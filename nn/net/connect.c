@@ -1,6 +1,7 @@
 /* The graph: which blob a layer reads and makes, what is an output, and what needs a gradient. */
 #include "net/net.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +47,17 @@ static dm_status check_count(const nn_layer *l, const char *field, const int *ra
                          l->type->name, range[0], range[1] > 0 ? ", and not as many" : "");
 }
 
+/* " in line 3"; nothing of a layer that no text file has. */
+const char *nn_in_line(const nn_message *layer, char out[NN_IN_LINE])
+{
+    const int line = nn_line(layer, "name");
+    snprintf(out, NN_IN_LINE, line > 0 ? " in line %d" : "", line);
+    return out;
+}
+
 static dm_status no_blob(const nn_net *net, const nn_layer *l, const char *name)
 {
+    char line[NN_IN_LINE];
     for (int i = 0; i < net->left_count; i++) {
         const nn_message *other = net->left[i];
         for (int64_t k = 0; k < nn_count(other, "top"); k++) {
@@ -55,9 +65,9 @@ static dm_status no_blob(const nn_net *net, const nn_layer *l, const char *name)
                 return nn_layer_fail(
                     l, "bottom", DM_ERR_FORMAT,
                     "reads the blob '%s', which no layer before it makes in the phase %s: layer "
-                    "'%s' in line %d does, but its rules leave it out",
+                    "'%s'%s does, but its rules leave it out",
                     name, net->phase == NN_TRAIN ? "TRAIN" : "TEST", nn_string(other, "LayerParameter", "name"),
-                    nn_line(other, "name"));
+                    nn_in_line(other, line));
             }
         }
     }

@@ -20,7 +20,13 @@ static bool ends_with(const char *path, const char *end)
     return n >= m && strcmp(path + n - m, end) == 0;
 }
 
-static bool is_text(const char *path)
+dm_status nn_net_read(const char *path, nn_document **out)
+{
+    bool binary = ends_with(path, ".caffemodel") || ends_with(path, ".binaryproto");
+    return binary ? nn_wire_read(path, N, out) : nn_text_read(path, N, out);
+}
+
+bool nn_is_text(const char *path)
 {
     return ends_with(path, ".prototxt") || ends_with(path, ".txt");
 }
@@ -71,7 +77,7 @@ static dm_status read_old(const char *path, nn_document **out)
     if (nn_is_hdf5(path)) {
         return dm_error_set(DM_ERR_UNSUPPORTED, "%s: HDF5 files hold no nets, only weights", path);
     }
-    dm_status status = is_text(path) ? read_text(path, out) : nn_wire_read(path, N, out);
+    dm_status status = nn_is_text(path) ? read_text(path, out) : nn_wire_read(path, N, out);
     if (status != DM_OK) {
         return status;
     }
@@ -88,15 +94,6 @@ static dm_status read_old(const char *path, nn_document **out)
     return status;
 }
 
-static dm_status write_text(const nn_message *net, const char *path)
-{
-    char *text = NULL;
-    dm_status status = nn_text_print(net, &text);
-    status = status == DM_OK ? nn_file_write(path, text, strlen(text)) : status;
-    free(text);
-    return status;
-}
-
 dm_status dm_net_convert(const char *from, const char *to)
 {
     nn_document *d = NULL;
@@ -104,15 +101,15 @@ dm_status dm_net_convert(const char *from, const char *to)
         return dm_error_set(DM_ERR_ARG, "dm_net_convert: an argument is NULL");
     }
     dm_status status = nn_is_hdf5(from) ? nn_weights_from_hdf5(from, &d) : read_old(from, &d);
-    if (status == DM_OK && holds_solver(d) && !is_text(to)) {
+    if (status == DM_OK && holds_solver(d) && !nn_is_text(to)) {
         status =
             dm_error_set(DM_ERR_UNSUPPORTED,
                          "%s: a solver's settings are written as text (.prototxt, .txt), not to %s", from, to);
     }
     if (status == DM_OK) {
-        status = nn_is_hdf5(to) ? nn_weights_to_hdf5(d->root, to)
-                 : is_text(to)  ? write_text(d->root, to)
-                                : nn_wire_write(d->root, to);
+        status = nn_is_hdf5(to)   ? nn_weights_to_hdf5(d->root, to)
+                 : nn_is_text(to) ? nn_text_write(d->root, to)
+                                  : nn_wire_write(d->root, to);
     }
     nn_document_free(d);
     return status;

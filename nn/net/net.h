@@ -344,6 +344,8 @@ dm_status nn_upgrade_multipliers(const nn_message *old, nn_message *layer);
 /* --- upgrade_v0.c: the same for layers of before 2014 (`layers { layer`), which stay in their field. */
 dm_status nn_net_upgrade_v0(nn_message *net);
 /* --- connect.c */
+enum { NN_IN_LINE = 32 };
+const char *nn_in_line(const nn_message *layer, char out[NN_IN_LINE]);
 dm_status nn_connect(nn_net *net, nn_layer *layer);
 dm_status nn_find_outputs(nn_net *net);
 dm_status nn_mark_backward(nn_net *net);
@@ -452,6 +454,9 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *param, dm_arr
 dm_status nn_blob_singles(nn_message *blob, const nn_entry **out);
 dm_status nn_net_save(nn_net *net, const char *path);
 dm_status nn_net_load(nn_net *net, const char *path);
+/* Weights in the net's own file (`blobs` of layers) instead of its fillers, as in Caffe. What another layer or
+ * net shares begins as that one has it. */
+dm_status nn_params_given(nn_net *net);
 /* "7 x 8"; of no dims "1". */
 enum { NN_SHAPE_TEXT = 200 };
 const char *nn_shape_text(int ndim, const int64_t *shape, char out[NN_SHAPE_TEXT]);
@@ -459,6 +464,9 @@ const nn_layer *nn_find_layer(const nn_net *net, const char *name); /* NULL: the
 /* --- weights_hdf5.c: the same in HDF5 files, whose names end with .h5 */
 struct nn_hdf5;
 bool nn_is_hdf5(const char *path);
+bool nn_is_text(const char *path); /* files.c: .prototxt, .txt */
+/* A net: binary if the name ends with .caffemodel or .binaryproto, else text. */
+dm_status nn_net_read(const char *path, nn_document **out);
 dm_status nn_param_to_hdf5(const nn_net *net, const nn_param *param, dm_array from, struct nn_hdf5 *file,
                            const char *name);
 dm_status nn_param_from_hdf5(const nn_net *net, const nn_param *param, dm_array to, struct nn_hdf5 *file,

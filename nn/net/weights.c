@@ -1,6 +1,7 @@
 /* Parameters to files and back. Files have Caffe's order of elements. */
 #include "net/net.h"
 
+#include "proto/text.h"
 #include "proto/wire.h"
 
 #include <stdio.h>
@@ -148,7 +149,7 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array t
         char theirs[NN_SHAPE_TEXT], mine[NN_SHAPE_TEXT];
         int64_t shape[DM_MAX_DIMS];
         return nn_fail_at(
-            blob, 0, DM_ERR_SHAPE,
+            blob, blob->line, DM_ERR_SHAPE,
             "parameter %d of layer '%s' has another shape in the file than in the net: %s, and not %s; "
             "a layer of another name begins anew",
             p->number, p->owner->name, nn_shape_text(shape_of(blob, shape), shape, theirs),
@@ -159,7 +160,7 @@ dm_status nn_param_from_message(const nn_net *net, const nn_param *p, dm_array t
         return status;
     }
     if (!data || data->count != p->count) {
-        return nn_fail_at(blob, 0, DM_ERR_FORMAT,
+        return nn_fail_at(blob, blob->line, DM_ERR_FORMAT,
                           "parameter %d of layer '%s' does not have the elements of its shape", p->number,
                           p->owner->name);
     }
@@ -198,7 +199,9 @@ dm_status nn_net_save(nn_net *net, const char *path)
             }
         }
     }
-    status = status == DM_OK ? nn_wire_write(d->root, path) : status;
+    if (status == DM_OK) {
+        status = nn_is_text(path) ? nn_text_write(d->root, path) : nn_wire_write(d->root, path);
+    }
     nn_document_free(d);
     return status;
 }
@@ -213,24 +216,49 @@ const nn_layer *nn_find_layer(const nn_net *net, const char *name)
     return NULL;
 }
 
+static dm_status check_count(const nn_layer *l, const nn_message *layer)
+{
+    const int64_t blobs = nn_count(layer, "blobs");
+    return blobs == l->params ? DM_OK
+                              : nn_fail_at(layer, layer->line, DM_ERR_SHAPE,
+                                           "layer '%s' has %lld parameters in the file, %d in the net", l->name,
+                                           (long long)blobs, l->params);
+}
+
 static dm_status load_layer(nn_net *net, const nn_message *layer)
 {
     const char *name = nn_string(layer, "LayerParameter", "name");
     const nn_layer *l = nn_find_layer(net, name);
-    int64_t blobs = nn_count(layer, "blobs");
     if (!l) {
         nn_log(net, "Ignoring source layer %s", name);
         return DM_OK;
     }
-    if (blobs != l->params) {
-        return nn_fail_at(layer, 0, DM_ERR_SHAPE, "layer '%s' has %lld parameters in the file, %d in the net",
-                          name, (long long)blobs, l->params);
-    }
-    dm_status status = DM_OK;
+    dm_status status = check_count(l, layer);
     for (int k = 0; status == DM_OK && k < l->params; k++) {
         nn_param *p = nn_param_itself(l->param[k]);
         nn_param_written(p, false);
         status = nn_param_from_message(net, l->param[k], p->data, nn_sub_at(layer, "blobs", k));
+    }
+    return status;
+}
+
+dm_status nn_params_given(nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        nn_entry *blobs = l->pair == 0 && nn_has(l->message, "blobs") ? nn_entry_of(l->message, "blobs") : NULL;
+        status = blobs ? check_count(l, l->message) : DM_OK;
+        for (int k = 0; status == DM_OK && blobs && k < l->params; k++) {
+            nn_param *p = nn_param_itself(l->param[k]);
+            if (p->owner == l && !p->borrowed && !p->follows) {
+                nn_param_written(p, false);
+                status = nn_param_from_message(net, p, p->data, blobs->at.message[k]);
+            }
+        }
+        if (status == DM_OK && blobs) {
+            nn_entry_clear(blobs); /* nobody needs them in memory any more */
+        }
     }
     return status;
 }
@@ -241,7 +269,8 @@ dm_status nn_net_load(nn_net *net, const char *path)
         return nn_net_load_hdf5(net, path);
     }
     nn_document *d = NULL;
-    dm_status status = nn_wire_read(path, "NetParameter", &d);
+    dm_status status =
+        nn_is_text(path) ? nn_text_read(path, "NetParameter", &d) : nn_wire_read(path, "NetParameter", &d);
     status = status == DM_OK ? nn_net_upgrade(d->root) : status;
     if (status == DM_OK && nn_count(d->root, "layer") == 0) {
         status = dm_error_set(DM_ERR_FORMAT, "%s: has no layers: it holds no weights", path);

@@ -10,5 +10,6 @@ dm_status nn_text_read(const char *path, const char *type, nn_document **out);
 dm_status nn_text_parse(const char *text, size_t length, const char *file, const char *type, nn_document **out);
 /* The message as text, which nn_text_parse reads back to the same values; free() it. */
 dm_status nn_text_print(const nn_message *message, char **out);
+dm_status nn_text_write(const nn_message *message, const char *path);
 
 #endif

@@ -121,3 +121,12 @@ dm_status nn_text_print(const nn_message *message, char **out)
     *out = text;
     return DM_OK;
 }
+
+dm_status nn_text_write(const nn_message *message, const char *path)
+{
+    char *text = NULL;
+    dm_status status = nn_text_print(message, &text);
+    status = status == DM_OK ? nn_file_write(path, text, strlen(text)) : status;
+    free(text);
+    return status;
+}

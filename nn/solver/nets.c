@@ -1,8 +1,6 @@
 /* The training net of a solver and its test nets. */
 #include "solver/solver.h"
 
-#include "proto/text.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +18,7 @@ static dm_status read_net(const dm_solver *s, const char *field, int64_t i, nn_d
 {
     const nn_field *f = nn_schema_by_name(S, field);
     if (f->type == NN_STRING) {
-        return nn_text_read(nn_string_at(s->m, field, i), "NetParameter", out);
+        return nn_net_read(nn_string_at(s->m, field, i), out);
     }
     const nn_document *from = is_given(s, field) ? s->given : s->document;
     nn_message *inside = is_given(s, field) ? from->root : nn_sub_at(s->m, field, i);

@@ -160,7 +160,10 @@ static const struct {
      "reads the blob 'u', which no layer before it makes in the phase TRAIN: layer 'left' in line 3 does, but "
      "its rules leave it out"},
     {X("4, 3") LAYER("ReLU", "'x'", "python_param { layer: 'Mine' }"), "python_param"},
-    {X("4, 3") LAYER("ReLU", "'x'", "phase: TEST"), "has another phase than its net"},
+    {X("4, 3") LAYER("Dropout", "'x'", "phase: TEST"), "has another phase than its net"},
+    {X("4, 3") LAYER("BatchNorm", "'x'", "phase: TEST"), "has another phase than its net"},
+    {X("4, 3, 2, 2") LAYER("Pooling", "'x'", "phase: TEST pooling_param { kernel_size: 2 pool: STOCHASTIC }"),
+     "has another phase than its net"},
     {X("4, 3") LAYER("Eltwise", "'x'", ""), "Eltwise layers have at least 2"},
     {X("4, 3") LAYER("ReLU", "'x'", "propagate_down: [true, true]"), "2 values of propagate_down"},
     {X("4, 3") LAYER("ReLU", "'x'", "loss_weight: [1, 2]"), "2 values of loss_weight"},
@@ -177,7 +180,8 @@ static const struct {
                    "InnerProduct", "'x'", "param { name: 'w' } inner_product_param { num_output: 5 }"),
      "but needs another shape"},
     {X("4, 3") "\n" IP("f", "x", "2") "layer { name: 'f' type: 'PReLU' bottom: 'f' top: 'f' }\n",
-     "net.prototxt:4: layer 'f' has the name of the layer in line 3; both have parameters, which files could "
+     "net.prototxt:4: layer 'f' has the name of another layer in line 3; both have parameters, which files "
+     "could "
      "not tell apart"},
 #ifdef NN_HAVE_HDF5
     {SOURCE("HDF5Data", "hdf5_data_param { source: '/no/such' batch_size: 1 }"), "/no/such"},

@@ -194,7 +194,7 @@ static void test_equal_names(void **state)
     (void)state;
     write_file("net.prototxt", shared);
     assert_int_equal(dm_net_open(session, "net.prototxt", &options, &other), DM_ERR_FORMAT);
-    assert_non_null(strstr(dm_error_message(), "layer 'i' has the name of the layer in line "));
+    assert_non_null(strstr(dm_error_message(), "layer 'i' has the name of another layer in line "));
     memcpy(one, shared, sizeof one);
     *strstr(strstr(one, "{ name: 'b' }"), "b") = 'a';
     other = open_text(one, DM_PHASE_TEST);
@@ -253,11 +253,113 @@ static void test_shared_history(void **state)
     CHECK(dm_solver_close(s));
 }
 
+/* --- Weights in the net's own file: instead of the fillers, in Caffe's order. What a layer shares begins as
+ * its owner has it, and what a test net shares as the training net has it. */
+static void expect_param(dm_net *net, const char *layer, int number, int64_t count, const double *want)
+{
+    int ndim = 0;
+    int64_t shape[DM_MAX_DIMS], found_count = 1;
+    float found[64];
+    CHECK(dm_net_param_read(net, layer, number, &ndim, shape, NULL));
+    for (int d = 0; d < ndim; d++) {
+        found_count *= shape[d];
+    }
+    assert_true(found_count == count && count <= COUNT(found));
+    CHECK(dm_net_param_read(net, layer, number, &ndim, shape, found));
+    for (int64_t i = 0; i < count; i++) {
+        assert_true((double)found[i] == want[i]);
+    }
+}
+
+#define GIVEN_CONV                                                                                             \
+    "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' param { name: 'w' } convolution_param { "      \
+    "num_output: 1 kernel_h: 1 kernel_w: 2 weight_filler { value: 9 } }\n"
+#define GIVEN_INNER                                                                                            \
+    "layer { name: 'i' type: 'InnerProduct' bottom: 'c' top: 'y' inner_product_param { num_output: 1 "         \
+    "bias_term: false } "
+
+static void test_weights_in_nets(void **state)
+{
+    static const char text[] = X_OF("1, 2, 1, 4") GIVEN_CONV
+        "blobs { shape { dim: [1, 2, 1, 2] } data: [1, 2, 3, 4] } blobs { num: 1 channels: 1 height: 1 width: "
+        "1 "
+        "double_data: 5 } }\n" /* the other layer shares the weights, and has a bias of its own */
+        "layer { name: 'd' type: 'Convolution' bottom: 'x' top: 'd' param { name: 'w' } convolution_param { "
+        "num_output: 1 kernel_h: 1 kernel_w: 2 } blobs { shape { dim: [1, 2, 1, 2] } data: [6, 6, 6, 6] } "
+        "blobs "
+        "{ shape { dim: 1 } data: 7 } }\n" GIVEN_INNER "blobs { shape { dim: [1, 3] } data: [1, 10, 100] } }\n";
+    static const struct {
+        const char *blobs, *message;
+    } bad[] = {
+        {"blobs { shape { dim: [1, 2, 1, 2] } data: [1, 2, 3, 4] } }", "net:2: layer 'c' has 1 parameters"},
+        {"\nblobs { shape { dim: [1, 2, 2, 1] } data: [1, 2, 3, 4] } blobs { shape { dim: 1 } data: 5 } }",
+         "net:4: parameter 0 of layer 'c' has another shape"},
+        {"blobs { shape { dim: [1, 2, 1, 2] } data: [1, 2, 3] } blobs { shape { dim: 1 } data: 5 } }",
+         "net:3: parameter 0 of layer 'c' does not have the elements"}};
+    const double w[] = {1, 2, 3, 4}, b[] = {5}, own[] = {7};
+    dm_net *net = open_text(text, DM_PHASE_TEST), *other = NULL;
+    (void)state;
+    expect_param(net, "c", 0, 4, w);
+    expect_param(net, "c", 1, 1, b);
+    expect_param(net, "d", 0, 4, w);
+    expect_param(net, "d", 1, 1, own);
+    CHECK(dm_net_write(net, "x", (float[]){1, 0, 0, 0, 0, 0, 0, 1})); /* c: 1 + 5, 5, 4 + 5 */
+    CHECK(dm_net_forward(net, NULL));
+    expect_blob(net, "y", 1, (double[]){6 + 50 + 900}, 1e-6);
+    CHECK(dm_net_save(net, "given.txt")); /* a text, by its name, and read as one */
+    dm_array a;
+    CHECK(dm_net_param(net, "c", 0, &a, NULL));
+    CHECK(dm_fill(session, a, 0));
+    CHECK(dm_net_load(net, "given.txt"));
+    expect_param(net, "c", 0, 4, w);
+    CHECK(dm_net_save(net, "given.caffemodel"));
+    CHECK(dm_net_close(net));
+    for (int i = 0; i < 2; i++) { /* files of weights are nets, too, of the other phase as well */
+        dm_net_options training = DM_NET_OPTIONS_INIT;
+        training.phase = DM_PHASE_TRAIN;
+        CHECK(dm_net_open(session, i == 0 ? "given.txt" : "given.caffemodel", &training, &other));
+        expect_param(other, "c", 0, 4, w);
+        CHECK(dm_net_close(other));
+    }
+    for (int i = 0; i < COUNT(bad); i++) {
+        char one[1024];
+        snprintf(one, sizeof one, "%s%s%s", X_OF("1, 2, 1, 4"), GIVEN_CONV, bad[i].blobs);
+        assert_true(dm_net_open_text(session, one, "net", NULL, &other) != DM_OK);
+        if (!strstr(dm_error_message(), bad[i].message)) {
+            fail_msg("%s", dm_error_message());
+        }
+    }
+}
+
+/* The training net's weights, also where the test net's own text has others; and those of a layer that only the
+ * test net has. */
+static void test_weights_in_test_nets(void **state)
+{
+#define ONE_INNER(name, top, fields, value)                                                                    \
+    "layer { name: '" name "' type: 'InnerProduct' bottom: 'x' top: '" top "' " fields                         \
+    " inner_product_param { num_output: 1 bias_term: false } blobs { shape { dim: [1, 1] } data: " value       \
+    " } }\n"
+    static const char text[] =
+        "layer { name: 'in' type: 'Input' top: ['x', 't'] input_param { shape { dim: [1, 1] } shape { dim: [1, "
+        "1] } } }\n" ONE_INNER("a", "a", "include { phase: TRAIN }", "3")
+            ONE_INNER("a", "a", "include { phase: TEST }", "4") ONE_INNER(
+                "z", "z", "include { phase: TEST }", "5") "layer { name: 'loss' type: 'EuclideanLoss' bottom: "
+                                                          "['a', 't'] top: 'loss' propagate_down: [true, "
+                                                          "false] }\n";
+    (void)state;
+    dm_solver *s = open_solver(text, "test_iter: 1 test_interval: 10");
+    expect_param(dm_solver_net(s), "a", 0, 1, (double[]){3});
+    expect_param(dm_solver_test_net(s, 0), "a", 0, 1, (double[]){3});
+    expect_param(dm_solver_test_net(s, 0), "z", 0, 1, (double[]){5});
+    CHECK(dm_solver_close(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inner_order),    cmocka_unit_test(test_conv_order),
-        cmocka_unit_test(test_old_blobs),      cmocka_unit_test(test_equal_names),
+        cmocka_unit_test(test_inner_order),     cmocka_unit_test(test_conv_order),
+        cmocka_unit_test(test_old_blobs),       cmocka_unit_test(test_equal_names),
+        cmocka_unit_test(test_weights_in_nets), cmocka_unit_test(test_weights_in_test_nets),
         cmocka_unit_test(test_shared_history),
     };
     return cmocka_run_group_tests(tests, begin, end);
