@@ -88,28 +88,35 @@ dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, n
     return DM_OK;
 }
 
-static void tell_damage(nn_feed *f, int64_t damaged, const char *first)
+/* A line for each record that was left out. why: a line for each that there was room for. */
+static void tell_damage(void *context, int64_t damaged, const char *why)
 {
-    if (damaged > 0) {
-        f->damaged += damaged;
-        nn_log(f->layer->net, "layer '%s': skipped %lld damaged records so far: %s", f->layer->name,
-               (long long)f->damaged, first);
+    nn_feed *f = context;
+    const nn_layer *l = f->layer;
+    int64_t left = damaged;
+    for (; left > 0 && *why; left--) {
+        const size_t n = strcspn(why, "\n");
+        nn_log(l->net, "layer '%s': skipped %lld damaged records so far: %.*s", l->name,
+               (long long)++f->damaged, (int)n, why);
+        why += n + (why[n] == '\n');
+    }
+    if (left > 0) {
+        f->damaged += left;
+        nn_log(l->net, "layer '%s': skipped %lld damaged records so far: no room to name the last %lld",
+               l->name, (long long)f->damaged, (long long)left);
     }
 }
 
 /* What the workers say about a batch, counted from 0 in the order in which they were taken. */
 static dm_status hear_readers(nn_feed *f, int64_t taken)
 {
-    int64_t damaged = 0;
-    char first[512] = "";
     if (taken < f->heard) {
         return DM_OK;
     }
-    dm_status status = nn_readers_report(f->readers, taken, &damaged, first, sizeof first);
+    dm_status status = nn_readers_report(f->readers, taken, tell_damage, f);
     if (status == DM_OK) {
         f->heard = taken + 1;
         f->heard_s = now_s();
-        tell_damage(f, damaged, first);
     }
     return status;
 }
@@ -220,7 +227,7 @@ static dm_status next_of_ring(nn_feed *f)
         return status;
     }
     watch(f);
-    tell_damage(f, p->damaged, p->first);
+    tell_damage(f, p->damaged, p->why);
     if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
         return dm_error_set(p->status, "%s", p->error);
     }

@@ -35,7 +35,7 @@ typedef struct told {
     int64_t worker, status, damaged;
     uint64_t host;
     double waited;
-    char text[512]; /* what went wrong at OPEN; the first damaged record at TAKE */
+    char text[NN_DAMAGE_TEXT]; /* what went wrong at OPEN; the damaged records at TAKE */
 } told;
 
 /* --- in the process of a worker */
@@ -360,7 +360,7 @@ static int take_page(const dm_task *task, const order *o, told *t)
     }
     t->damaged = p->damaged;
     t->waited = nn_ring_waited(s->ring);
-    snprintf(t->text, sizeof t->text, "%s", p->damaged ? p->first : "");
+    snprintf(t->text, sizeof t->text, "%s", p->why);
     nn_ring_give(s->ring, p);
     return 0;
 }
@@ -617,16 +617,12 @@ dm_status nn_readers_take(nn_readers *r, int64_t batch, int count, const dm_arra
     return status;
 }
 
-dm_status nn_readers_report(nn_readers *r, int64_t taken, int64_t *damaged, char *first, size_t room)
+dm_status nn_readers_report(nn_readers *r, int64_t taken, nn_tell_damage tell, void *context)
 {
     dm_status status = hear(r, taken);
-    *damaged = 0;
     for (int w = 0; status == DM_OK && w < r->workers; w++) {
         const told *t = &r->all[w];
-        if (t->damaged > 0 && *damaged == 0) {
-            snprintf(first, room, "%s", t->text);
-        }
-        *damaged += t->damaged;
+        tell(context, t->damaged, t->text);
         r->waited = t->waited > r->waited ? t->waited : r->waited;
     }
     return status;

@@ -44,8 +44,10 @@ static double now_s(void)
 
 void nn_page_damaged(nn_page *page, const char *why)
 {
-    if (page->damaged++ == 0) {
-        snprintf(page->first, sizeof page->first, "%s", why);
+    const size_t used = strlen(page->why), room = sizeof page->why - used;
+    page->damaged++;
+    if (strlen(why) + 2 <= room) {
+        snprintf(page->why + used, room, "%s\n", why);
     }
 }
 
@@ -94,6 +96,7 @@ static void *fill_pages(void *context)
         p->ready = false;
         p->batch = r->next++;
         p->damaged = 0;
+        p->why[0] = 0;
         pthread_mutex_unlock(&r->lock);
         p->status = r->type->make(r->state, p->batch, &r->rows, p);
         snprintf(p->error, sizeof p->error, "%s", p->status == DM_OK ? "" : dm_error_message());

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "data/pack.h"
 
-enum { NN_FEED_TOPS = 8 };
+enum { NN_FEED_TOPS = 8, NN_DAMAGE_TEXT = 2048 };
 
 /* What a page holds of each row (sample) of a batch: so many floats of each top in the order of its array; but
  * of images the first top as a window of bytes and its place (data/images.h). */
@@ -24,8 +24,8 @@ typedef struct nn_page {
     bool busy, ready;
     dm_status status;
     char error[512];
-    int64_t damaged; /* records left out */
-    char first[512]; /* what is wrong with the first of them */
+    int64_t damaged;          /* records left out */
+    char why[NN_DAMAGE_TEXT]; /* what is wrong with each, a line each, as far as they fit */
 } nn_page;
 
 /* A row depends on the numbers of the batch and of the row alone: any thread of any process may make it, and a

@@ -139,7 +139,14 @@ def check_damage(images):
         pathlib.Path("solver.prototxt").write_text("")
         x, y, out = extract(net, batches=batches, more=["--damaged", "skip"])
         assert list(y[:6]) == [0, 2, 2, 5, 5, 5], y
-        assert "skipped 3 damaged records so far: list:2" in out, out
+        named = [line[len("layer 'd': skipped "):].split(" is ")[0].split(" cannot ")[0] for line in out.splitlines() if "skipped" in line]
+        assert named[:3] == [f"{k} damaged records so far: list:{line}: ./{file}:" for k, line, file in (
+            (1, 2, "cut.png"), (2, 4, "bad.jpg"), (3, 5, "missing.png"))] and len(named) == 3 * batches, out
+    # more than there is room for: all are counted
+    pathlib.Path("list").write_text("rgb.png 0\n" + f"{'no' * 40}.png 1\nrgb.png 0\n" * 40)
+    _, _, out = extract(net.replace("batch_size: 6", "batch_size: 81"), more=["--damaged", "skip"])
+    named = [line for line in out.splitlines() if "skipped" in line]
+    assert 10 < len(named) < 30 and re.search(r"skipped 40 damaged records so far: no room to name the last (\d+)", named[-1])[1] == str(41 - len(named)), out
     pathlib.Path("list").write_text("cut.png 1\n")
     extract(net, more=["--damaged", "skip"], fails="cut.png: is a damaged PNG")
     pathlib.Path("list").write_text("rgb.png 0\nrgb.png\n")
