@@ -144,6 +144,9 @@ void tool_net_state_take(const tool_net_state *state, dm_net_options *options);
 /* Weights of files with commas between their names, one after the other, as Caffe's --weights.
  * DM_ERR_ARG: a name is empty. say: a line for each. */
 dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to);
+/* A line for each layer whose blobs programs write: here they stay 0; and (weights NULL) one that says that
+ * there are none, if the net has parameters. */
+void tool_net_say_unwritten(const dm_net *net, const char *weights, dm_log_function log, void *context);
 /* --- dmath_features.c: the bytes of a file in front of a .npy array of f32 */
 bool tool_npy_head(FILE *to, int ndim, const int64_t *shape);
 

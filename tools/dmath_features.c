@@ -113,6 +113,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
     {&tool_common_argp, 0, NULL, 0}, {&tool_net_state_argp, 0, NULL, 0}, {0}};
 
+static dm_status extract(dm_net *net, const features_options *o);
+
 static int run(const features_options *o, dm_status (*what)(dm_net *, const features_options *))
 {
     dm_net_options settings = DM_NET_OPTIONS_INIT;
@@ -127,6 +129,9 @@ static int run(const features_options *o, dm_status (*what)(dm_net *, const feat
     dm_status status = tool_open(&o->common, 0, &s);
     status = status == DM_OK ? dm_net_open(s, o->model, &settings, &net) : status;
     status = status == DM_OK && o->weights ? tool_net_load(net, o->weights, false, NULL) : status;
+    if (status == DM_OK && what == extract) {
+        tool_net_say_unwritten(net, o->weights, tool_net_log, (void *)&o->common);
+    }
     status = status == DM_OK ? what(net, o) : status;
     tool_complain(status); /* before the calls that end the net */
     dm_status end = dm_net_close(net);

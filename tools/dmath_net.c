@@ -136,6 +136,27 @@ dm_status tool_net_load(dm_net *net, const char *files, bool say, FILE *to)
     return status;
 }
 
+void tool_net_say_unwritten(const dm_net *net, const char *weights, dm_log_function log, void *context)
+{
+    int params = 0;
+    for (int i = 0; i < dm_net_layers(net); i++) {
+        dm_layer_info info = {.size = sizeof info};
+        char line[512];
+        if (dm_net_layer(net, i, &info) != DM_OK) {
+            break;
+        }
+        params += info.params;
+        if (strcmp(info.type, "Input") == 0 || strcmp(info.type, "MemoryData") == 0) {
+            snprintf(line, sizeof line, "layer '%s' makes zeros: only programs write what %s layers hold",
+                     info.name, info.type);
+            log(context, line);
+        }
+    }
+    if (!weights && params > 0) {
+        log(context, "no --weights: parameters have their first values");
+    }
+}
+
 /* An output of the net: its elements of one batch, and their sums over all. */
 typedef struct net_output {
     const char *name;
@@ -313,6 +334,9 @@ static int run(int argc, char **argv, const char *doc, bool train,
     dm_status status = tool_open(&o.common, 0, &s);
     status = status == DM_OK ? dm_net_open(s, o.model, &settings, &net) : status;
     status = status == DM_OK && o.weights ? tool_net_load(net, o.weights, false, NULL) : status;
+    if (status == DM_OK && what == test_net) {
+        tool_net_say_unwritten(net, o.weights, tool_net_log, &o.common);
+    }
     status = status == DM_OK ? what(net, &o) : status;
     tool_complain(status); /* before the calls that end the net */
     dm_status end = dm_net_close(net);

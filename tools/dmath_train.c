@@ -281,6 +281,15 @@ static dm_status explain(dm_solver *solver, bool apart)
     return status;
 }
 
+static void say_unwritten(dm_solver *solver, tool_train_log *log)
+{
+    const dm_net *net = dm_solver_net(solver);
+    for (int i = 0; net; i++) {
+        tool_net_say_unwritten(net, "fillers", tool_train_line, log);
+        net = dm_solver_test_net(solver, i);
+    }
+}
+
 /* Into the training net, and into the test nets for the layers that they alone have. */
 static dm_status load(dm_solver *solver, const char *files, FILE *lines)
 {
@@ -329,6 +338,7 @@ static dm_status run(dm_session *s, train_options *o, tool_train_log *log)
         status = dm_solver_restore(solver, o->snapshot);
     }
     if (status == DM_OK) {
+        say_unwritten(solver, log);
         catch_signals();
         status = dm_solver_run(solver, ask, o);
     }

@@ -64,6 +64,11 @@ def zeros():
         net = "layer { name: 'i' top: 'data' top: 'label' %s }\n" % source
         out = train(net + FC + LOSS % "", "", "-O", "pool_debug=1")
         assert "loss = 1.09861\n" in out.split("Iteration 1", 1)[0], out  # of equal scores, log 3
+        said = "layer 'i' makes zeros: only programs write what " + source.split("'")[1] + " layers hold\n"
+        assert out.count(said) == 1 and "--weights" not in out, out
+        for command in (("test", "-n", "1"), ("extract", "-b", "f")):
+            out = run(command[0], "--model", "net.prototxt", "-w", "1", *command[1:])
+            assert out.count(said) == 1 and out.count("no --weights: parameters have their first values\n") == 1, out
         write("net.prototxt", net + "layer { name: 's' type: 'Silence' bottom: 'label' }\n")
         run("extract", "--model", "net.prototxt", "-w", "2", "--blob", "data", "--iterations", "2", "--out", "zero_", "-O", "pool_debug=1")
         assert not np.load("zero_data.npy").any()
@@ -73,7 +78,7 @@ def elements():
     """`dmath test` of outputs with several elements: all of them, in Caffe's order, and their means."""
     write("net.prototxt", DATA % 1 + FC + LOSS % "" + "layer { name: 'a' type: 'Accuracy' bottom: 'f' bottom: 'label' top: 'acc' top: 'each' }\n")
     lines = run("test", "--model", "net.prototxt", "-w", "2", "--iterations", "2").splitlines()
-    rows = [json.loads(s) for s in run("test", "--model", "net.prototxt", "-w", "2", "--iterations", "2", "--json").splitlines()]
+    rows = [json.loads(s) for s in run("test", "--model", "net.prototxt", "-w", "2", "--iterations", "2", "--json").splitlines() if s.startswith("{")]
     batches = [[float(s.split("= ")[1]) for s in lines if s.startswith(f"Batch {i}, each = ")] for i in (0, 1)]
     means = [float(s.split("= ")[1]) for s in lines if s.startswith("each = ")]
     right = [float(s.split("= ")[1]) for s in lines if s.startswith("Batch ") and ", acc = " in s]
