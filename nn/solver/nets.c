@@ -166,6 +166,18 @@ static dm_status load_weights(dm_solver *s, const char *list)
     return status;
 }
 
+/* Without test_iter there is no test. */
+static void say_no_tests(const dm_solver *s)
+{
+    static const char *const fields[] = {"test_interval", "test_initialization", "test_compute_loss"};
+    for (int i = 0; i < NN_COUNT(fields); i++) {
+        if (nn_has(s->m, fields[i]) && nn_int(s->m, S, fields[i]) != 0) {
+            nn_solver_log(s, "%s:%d: %s has no effect: there is no test_iter, and so no test", s->m->file,
+                          nn_line(s->m, fields[i]), fields[i]);
+        }
+    }
+}
+
 dm_status nn_solver_nets(dm_solver *s)
 {
     const char *generic = NULL;
@@ -189,6 +201,9 @@ dm_status nn_solver_nets(dm_solver *s)
     if (count && s->test_interval == 0) {
         return nn_fail_at(s->m, nn_line(s->m, "test_iter"), DM_ERR_FORMAT,
                           "there are test nets, but no test_interval");
+    }
+    if (count == 0) {
+        say_no_tests(s);
     }
     if (s->test_workers > 0 && count == 0) {
         return dm_error_set(DM_ERR_ARG, "test_workers is %d, but the solver has no test nets", s->test_workers);

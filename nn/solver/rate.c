@@ -44,6 +44,13 @@ dm_status nn_solver_rate_check(const dm_solver *s)
                           nn_line(s->m, fields[i]), fields[i], name);
         }
         nn_use(s->m, fields[i]);
+        if ((p->needs >> i & 1) && !nn_has(s->m, fields[i])) {
+            nn_solver_log(s, "%s: lr_policy '%s' uses %s, which is not there%s", s->m->file, name, fields[i],
+                          1 << i == STEPVALUE ? ": the rate stays" : " and so is 0");
+        }
+    }
+    if (!nn_has(s->m, "base_lr")) {
+        nn_solver_log(s, "%s: there is no base_lr: the rate is 0", s->m->file);
     }
     return DM_OK;
 }

@@ -412,6 +412,9 @@ static dm_status run(dm_solver *s)
 {
     nn_solver_log(s, "Solving %s", s->net->name);
     nn_solver_log(s, "Learning Rate Policy: %s", nn_string(s->m, "SolverParameter", "lr_policy"));
+    if (s->max_iter == 0 && !nn_has(s->m, "max_iter")) {
+        nn_solver_log(s, "%s: there is no max_iter: nothing is trained", s->m->file);
+    }
     const bool after = nn_int(s->m, "SolverParameter", "snapshot_after_train") != 0;
     dm_status status = after ? nn_solver_probe(s) : DM_OK; /* better now than after hours */
     status = status == DM_OK ? train(s, s->max_iter) : status;

@@ -74,6 +74,24 @@ def zeros():
         assert not np.load("zero_data.npy").any()
 
 
+def absent():
+    """Fields whose absence leaves others without effect, or the rate or the training at 0."""
+    net = DATA % 1 + FC + LOSS % ""
+    for fields, said in (("base_lr: 0.1 lr_policy: 'step' stepsize: 1 max_iter: 1", "lr_policy 'step' uses gamma, which is not there and so is 0"),
+                         ("base_lr: 0.1 lr_policy: 'inv' gamma: 1 max_iter: 1", "lr_policy 'inv' uses power, which is not there and so is 0"),
+                         ("base_lr: 0.1 lr_policy: 'multistep' gamma: 1 max_iter: 1", "lr_policy 'multistep' uses stepvalue, which is not there: the rate stays"),
+                         ("lr_policy: 'fixed' max_iter: 1", "there is no base_lr: the rate is 0"),
+                         ("base_lr: 0.1 lr_policy: 'fixed'", "there is no max_iter: nothing is trained"),
+                         ("base_lr: 0.1 lr_policy: 'fixed' max_iter: 0", None),
+                         ("base_lr: 0 lr_policy: 'exp' gamma: 0 max_iter: 1 test_interval: 0 test_initialization: false", None),
+                         ("base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 test_interval: 5", "1: test_interval has no effect: there is no test_iter, and so no test"),
+                         ("base_lr: 0.1 lr_policy: 'fixed' max_iter: 1 test_compute_loss: true", "1: test_compute_loss has no effect: there is no test_iter, and so no test")):
+        write("net.prototxt", net)
+        write("solver.prototxt", "net: 'net.prototxt' snapshot_after_train: false " + fields + "\n")
+        lines = [s for s in run("train", "--solver", "solver.prototxt", "-w", "1").splitlines() if s.startswith("solver.prototxt:")]
+        assert lines == ([] if said is None else ["solver.prototxt:" + (said if said[0] == "1" else " " + said)]), (fields, lines)
+
+
 def elements():
     """`dmath test` of outputs with several elements: all of them, in Caffe's order, and their means."""
     write("net.prototxt", DATA % 1 + FC + LOSS % "" + "layer { name: 'a' type: 'Accuracy' bottom: 'f' bottom: 'label' top: 'acc' top: 'each' }\n")
@@ -153,6 +171,7 @@ def words():
 
 nan()
 zeros()
+absent()
 words()
 report()
 elements()
