@@ -13,13 +13,14 @@ typedef struct data_command {
     int64_t first, records;
 } data_command;
 
-enum { KEY_GRAY = 256, KEY_LEVELDB, KEY_ROOT, KEY_RESIZE, KEY_DAMAGED };
+enum { KEY_GRAY = 256, KEY_LEVELDB, KEY_ROOT, KEY_RESIZE, KEY_DAMAGED, KEY_ENCODED };
 
 static const struct argp_option convert_options[] = {
     {"from", 'f', "FORM", 0, "idx (default), cifar10, cifar100, images, lmdb, leveldb, hdf5", 0},
     {"root", KEY_ROOT, "FOLDER", 0, "of images: put before each path of the list", 0},
     {"resize", KEY_RESIZE, "HxW", 0, "of images: bring all to this height and width", 0},
     {"gray", KEY_GRAY, NULL, 0, "of images: one channel instead of blue, green, red", 0},
+    {"encoded", KEY_ENCODED, NULL, 0, "of images: keep the files as they are; data layers decode them", 0},
     {"damaged", KEY_DAMAGED, "WHAT", 0,
      "of images, lmdb and leveldb, those that cannot be read: refuse (default) or skip", 0},
     {"leveldb", KEY_LEVELDB, NULL, 0, "make a LevelDB instead of an LMDB", 0},
@@ -64,6 +65,9 @@ static error_t parse_convert(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_GRAY:
         o->data.gray = 1;
+        return 0;
+    case KEY_ENCODED:
+        o->data.encoded = 1;
         return 0;
     case KEY_LEVELDB:
         o->data.leveldb = 1;
@@ -121,7 +125,8 @@ static int64_t listed_bytes(const char *list, const char *root)
     int64_t bytes = 0;
     FILE *f = fopen(list, "re");
     while (f && getline(&line, &room, f) > 0) {
-        line[strcspn(line, " \t\n")] = 0;
+        char *space = strrchr(line, ' '); /* the label is behind the last */
+        line[space ? space - line : 0] = 0;
         snprintf(path, sizeof path, "%s%s", root ? root : "", line);
         bytes += tool_bytes_below(path);
     }
@@ -144,12 +149,13 @@ static int64_t input_bytes(const dm_data_options *o)
     return bytes;
 }
 
-/* A record that is left out. */
-static void tell_skipped(void *context, const char *line)
+/* A line of the library; one of a record that is left out begins so. */
+static void tell(void *context, const char *line)
 {
+    static const char skipped[] = "skipped: ";
     int64_t *count = context;
     fprintf(stderr, "%s\n", line);
-    (*count)++;
+    *count += strncmp(line, skipped, strlen(skipped)) == 0;
 }
 
 static int data_convert(int argc, char **argv)
@@ -171,7 +177,7 @@ static int data_convert(int argc, char **argv)
     data_command o = {.data = DM_DATA_OPTIONS_INIT};
     int64_t count = 0, left_out = 0;
     o.data.from = "idx";
-    o.data.log = tell_skipped;
+    o.data.log = tell;
     o.data.log_context = &left_out;
     if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return TOOL_USAGE;

@@ -472,14 +472,19 @@ typedef struct dm_data_options {
     int gray,
         leveldb; /* gray images; a LevelDB instead of an LMDB. root, height, width, gray: of images alone */
     /* Images, and records of databases, that are damaged or cannot be read are left out, and log has a line for
-     * each, with its place; else the first one is an error. */
+     * each, with its place; else the first one is an error. Another line says that records have several shapes.
+     */
     int skip_damaged;
     dm_log_function log;
     void *log_context;
+    /* Of images: records are the files as they are, which data layers decode; not with height, width, gray or
+     * an HDF5 file. */
+    int encoded;
+    int unused; /* not read */
 } dm_data_options;
 #define DM_DATA_OPTIONS_INIT                                                                                   \
     {                                                                                                          \
-        sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL                          \
+        sizeof(dm_data_options), NULL, NULL, 0, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, 0, 0                    \
     }
 /* *count = how many records of images and labels went to a new database. Of a folder the list of images goes to
  * DATABASE.list. HDF5 files have the arrays `data` (N x C x H x W, or fewer dims) and `label` (N), as HDF5Data

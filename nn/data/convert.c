@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "data/idx.h"
 #include "data/image.h"
-#include "data/list.h"
 #include "net/net.h"
 
 #include <dirent.h>
@@ -25,12 +24,17 @@ dm_status nn_put_record(nn_sink *sink, int64_t number, const nn_put *r)
         return status;
     }
     snprintf(key, sizeof key, "%08lld", (long long)number);
-    status = nn_set_int(datum->root, "channels", r->channels);
-    status = status == DM_OK ? nn_set_int(datum->root, "height", r->height) : status;
-    status = status == DM_OK ? nn_set_int(datum->root, "width", r->width) : status;
+    if (r->file) { /* whose size is its own */
+        status = nn_set_text(datum->root, "data", r->file, r->file_bytes);
+        status = status == DM_OK ? nn_set_int(datum->root, "encoded", 1) : status;
+    } else {
+        status = nn_set_int(datum->root, "channels", r->channels);
+        status = status == DM_OK ? nn_set_int(datum->root, "height", r->height) : status;
+        status = status == DM_OK ? nn_set_int(datum->root, "width", r->width) : status;
+    }
     if (status == DM_OK && r->bytes) {
         status = nn_set_text(datum->root, "data", (const char *)r->bytes, (size_t)elements);
-    } else if (status == DM_OK) {
+    } else if (status == DM_OK && r->reals) {
         nn_entry *reals = NULL;
         status = nn_entry_grow(datum->root, nn_schema_by_name("Datum", "float_data"), elements, &reals);
         if (status == DM_OK) {
@@ -58,7 +62,7 @@ static dm_status put_cifar(const char *path, int labels, nn_sink *sink, int64_t 
     }
     for (size_t at = 0; status == DM_OK && at < length; at += each) {
         const unsigned char *image = (unsigned char *)bytes + at + labels;
-        nn_put r = {3, 32, 32, image[-1], image, NULL};
+        nn_put r = {.channels = 3, .height = 32, .width = 32, .label = image[-1], .bytes = image};
         status = nn_put_record(sink, (*count)++, &r);
     }
     free(bytes);
@@ -70,106 +74,6 @@ dm_status nn_convert_cifar(const dm_data_options *o, nn_sink *sink, int64_t *cou
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < o->input_count; i++) {
         status = put_cifar(o->inputs[i], strcmp(o->from, "cifar100") == 0 ? 2 : 1, sink, count);
-    }
-    return status;
-}
-
-/* --- images: a list, or a folder with a folder for each class */
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The names in a folder, sorted; each and the list are the caller's to free. */
-static dm_status names_in(const char *folder, char ***out, int64_t *count)
-{
-    DIR *d = opendir(folder);
-    char **all = NULL;
-    int64_t n = 0, room = 0;
-    dm_status status = d ? DM_OK : dm_error_set(DM_ERR_IO, "%s: the folder cannot be read", folder);
-    for (struct dirent *e = d ? readdir(d) : NULL; e && status == DM_OK; e = readdir(d)) {
-        if (e->d_name[0] == '.') {
-            continue;
-        }
-        if (n == room) {
-            room = room ? 2 * room : 64;
-            char **more = realloc(all, (size_t)room * sizeof *all);
-            status = more ? DM_OK : dm_error_no_memory("a list of names", (size_t)room * sizeof *all);
-            all = more ? more : all;
-        }
-        if (status == DM_OK && !(all[n] = strdup(e->d_name))) {
-            status = dm_error_no_memory("a name", strlen(e->d_name) + 1);
-        }
-        n += status == DM_OK;
-    }
-    if (d) {
-        closedir(d);
-    }
-    if (n) {
-        qsort(all, (size_t)n, sizeof *all, by_name);
-    }
-    *out = all;
-    *count = n;
-    return status;
-}
-
-static void free_names(char **names, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        free(names[i]);
-    }
-    free(names);
-}
-
-/* Lines "class/file number" of all files in the folders of a folder. */
-static dm_status list_folder(const char *folder, FILE *to)
-{
-    char **classes = NULL;
-    int64_t class_count = 0, label = 0;
-    dm_status status = names_in(folder, &classes, &class_count);
-    for (int64_t i = 0; status == DM_OK && i < class_count; i++) {
-        char path[4096], **files = NULL;
-        int64_t file_count = 0;
-        struct stat about;
-        snprintf(path, sizeof path, "%s/%s", folder, classes[i]);
-        if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) {
-            continue;
-        }
-        status = names_in(path, &files, &file_count);
-        for (int64_t k = 0; status == DM_OK && k < file_count; k++) {
-            fprintf(to, "/%s/%s %lld\n", classes[i], files[k], (long long)label);
-        }
-        label++;
-        free_names(files, file_count);
-    }
-    free_names(classes, class_count);
-    return status;
-}
-
-static void list_path(const char *database, char *path, size_t room)
-{
-    snprintf(path, room, "%s.list", database);
-}
-
-static bool is_there(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0;
-}
-
-/* A list of a folder's images beside the database: it says which label each class has. That of a database that
- * is there already stays as it is. */
-static dm_status make_list(const dm_data_options *o, char *path, size_t room)
-{
-    if (is_there(o->database)) {
-        return dm_error_set(DM_ERR_IO, "%s: is there already", o->database);
-    }
-    list_path(o->database, path, room);
-    FILE *f = fopen(path, "we");
-    dm_status status =
-        f ? list_folder(o->inputs[0], f) : dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
-    if (f && fclose(f) != 0 && status == DM_OK) {
-        status = dm_error_set(DM_ERR_IO, "%s: cannot be written", path);
     }
     return status;
 }
@@ -188,14 +92,45 @@ static bool skipped(const dm_data_options *o, dm_status status)
     return true;
 }
 
-static dm_status put_all(const dm_data_options *o, nn_source *source, nn_sink *sink, int64_t *count)
+/* Says once that records have several shapes. first: those of record 0 of the new database, at first 0. */
+static void watch_shapes(const dm_data_options *o, const nn_record *r, int64_t number, int64_t first[3],
+                         bool *said)
+{
+    const int64_t shape[3] = {r->channels, r->height, r->width};
+    char line[256];
+    if (number == 0) {
+        memcpy(first, shape, sizeof shape);
+    }
+    if (o->log && !*said && memcmp(first, shape, sizeof shape) != 0) {
+        *said = true;
+        snprintf(line, sizeof line,
+                 "record %lld is %lld x %lld x %lld, record 0 %lld x %lld x %lld: nets need crop_size to read "
+                 "several shapes",
+                 (long long)number, (long long)shape[0], (long long)shape[1], (long long)shape[2],
+                 (long long)first[0], (long long)first[1], (long long)first[2]);
+        o->log(o->log_context, line);
+    }
+}
+
+dm_status nn_put_all(const dm_data_options *o, nn_source *source, nn_sink *sink, int64_t *count)
 {
     dm_status status = DM_OK;
+    int64_t first[3];
+    bool said = false;
     for (int64_t i = 0; status == DM_OK && i < source->count; i++) {
         nn_record r = {0};
         status = source->type->read(source, i, &r);
         if (status == DM_OK) {
-            nn_put put = {r.channels, r.height, r.width, r.label, r.bytes, r.reals};
+            const bool whole = r.file != NULL;
+            nn_put put = {.channels = r.channels,
+                          .height = r.height,
+                          .width = r.width,
+                          .label = r.label,
+                          .bytes = whole ? NULL : r.bytes,
+                          .reals = r.reals,
+                          .file = r.file,
+                          .file_bytes = r.file_bytes};
+            watch_shapes(o, &r, *count, first, &said);
             status = nn_put_record(sink, (*count)++, &put);
         } else if (skipped(o, status)) {
             status = DM_OK;
@@ -205,32 +140,13 @@ static dm_status put_all(const dm_data_options *o, nn_source *source, nn_sink *s
     return status;
 }
 
-dm_status nn_convert_images(const dm_data_options *o, nn_sink *sink, int64_t *count)
-{
-    char made[4096];
-    struct stat about;
-    const char *list = o->inputs[0];
-    nn_source *source = NULL;
-    nn_list_setup setup = {o->root ? o->root : "", !o->gray, o->height, o->width};
-    dm_status status = DM_OK;
-    if (stat(list, &about) == 0 && S_ISDIR(about.st_mode)) {
-        status = make_list(o, made, sizeof made);
-        setup.folder = list;
-        list = made;
-    }
-    status = status == DM_OK ? nn_list_open(list, &setup, &source) : status;
-    status = status == DM_OK ? put_all(o, source, sink, count) : status;
-    nn_source_close(source);
-    return status;
-}
-
 /* --- another database */
 dm_status nn_convert_database(const dm_data_options *o, nn_sink *sink, int64_t *count)
 {
     nn_source *source = NULL;
     nn_backend from = strcmp(o->from, "lmdb") == 0 ? NN_LMDB : NN_LEVELDB;
     dm_status status = nn_source_open(o->inputs[0], from, &source);
-    status = status == DM_OK ? put_all(o, source, sink, count) : status;
+    status = status == DM_OK ? nn_put_all(o, source, sink, count) : status;
     nn_source_close(source);
     return status;
 }
@@ -256,7 +172,12 @@ static dm_status put_rows(nn_source *source, unsigned char *bytes, nn_sink *sink
         nn_record r = {0};
         status = source->type->read(source, i, &r);
         if (status == DM_OK) {
-            nn_put put = {r.channels, r.height, r.width, r.label, bytes, bytes ? NULL : r.reals};
+            nn_put put = {.channels = r.channels,
+                          .height = r.height,
+                          .width = r.width,
+                          .label = r.label,
+                          .bytes = bytes,
+                          .reals = bytes ? NULL : r.reals};
             *left = bytes ? to_bytes(&r, bytes) : 0;
             status = !sink   ? DM_OK
                      : *left ? dm_error_set(DM_ERR_IO, "%s: changed while it was read", source->path)
@@ -348,8 +269,8 @@ static dm_status convert(const dm_data_options *o,
     if (!path) {
         return dm_error_no_memory("a path", strlen(o->database) + 1);
     }
-    list_path(path, list, sizeof list);
-    const bool had = is_there(path), had_list = is_there(list);
+    nn_list_path(path, list, sizeof list);
+    const bool had = nn_is_there(path), had_list = nn_is_there(list);
     dm_status status = nn_sink_close(&late.sink, how(o, &late.sink, count));
     if (status != DM_OK && !had) {
         remove_made(path);
@@ -375,10 +296,16 @@ static dm_status check_options(const dm_data_options *o)
                         : o->root                   ? "root"
                         : o->height                 ? "height and width"
                         : o->gray                   ? "gray"
+                        : o->encoded                ? "encoded"
                         : o->skip_damaged && !skips ? "skip_damaged"
                                                     : NULL;
     if (other) {
         return dm_error_set(DM_ERR_ARG, "dm_data_convert: from is %s, which has no use for %s", o->from, other);
+    }
+    if (o->encoded && (o->height || o->gray || nn_is_hdf5(o->database))) {
+        return dm_error_set(DM_ERR_ARG,
+                            "dm_data_convert: encoded keeps the files of images as they are, and fits neither "
+                            "height and width nor gray nor an HDF5 file");
     }
     if (images && o->root && stat(o->inputs[0], &about) == 0 && S_ISDIR(about.st_mode)) {
         return dm_error_set(DM_ERR_ARG,
@@ -457,7 +384,7 @@ dm_status dm_image_read(const char *path, int color, int64_t height, int64_t wid
         return dm_error_set(
             DM_ERR_ARG, "dm_image_read: path, bytes and shape must be there, height and width both or neither");
     }
-    dm_status status = nn_image_read(path, color ? NN_COLOUR : NN_GRAY, &image);
+    dm_status status = nn_image_read(path, color ? NN_COLOUR : NN_GRAY, &image, NULL, NULL);
     if (status == DM_OK && height > 0) {
         status = nn_image_resize(&image, height, width);
     }

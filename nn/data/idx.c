@@ -124,7 +124,11 @@ dm_status nn_convert_idx(const dm_data_options *o, nn_sink *sink, int64_t *count
     }
     for (int64_t i = 0; status == DM_OK && i < x.shape[0]; i++) {
         size_t each = (size_t)(x.shape[1] * x.shape[2]);
-        nn_put r = {1, x.shape[1], x.shape[2], y.bytes[i], x.bytes + (size_t)i * each, NULL};
+        nn_put r = {.channels = 1,
+                    .height = x.shape[1],
+                    .width = x.shape[2],
+                    .label = y.bytes[i],
+                    .bytes = x.bytes + (size_t)i * each};
         status = nn_put_record(sink, (*count)++, &r);
     }
     free(x.bytes);

@@ -64,13 +64,16 @@ dm_status nn_image_decode(const unsigned char *bytes, size_t length, const char 
     return DM_OK;
 }
 
-dm_status nn_image_read(const char *path, nn_colour colour, nn_image *out)
+dm_status nn_image_read(const char *path, nn_colour colour, nn_image *out, char **file, size_t *length)
 {
     char *bytes = NULL;
-    size_t length = 0;
-    dm_status status = nn_file_read(path, max_file, &bytes, &length);
-    if (status == DM_OK) {
-        status = nn_image_decode((const unsigned char *)bytes, length, path, colour, out);
+    size_t count = 0;
+    dm_status status = nn_file_read(path, max_file, &bytes, &count);
+    status = status == DM_OK ? nn_image_decode((const unsigned char *)bytes, count, path, colour, out) : status;
+    if (status == DM_OK && file) {
+        *file = bytes;
+        *length = count;
+    } else {
         free(bytes);
     }
     return status;

@@ -22,7 +22,8 @@ dm_status nn_image_room(int64_t channels, int64_t height, int64_t width, nn_imag
  * DM_ERR_UNSUPPORTED (a build without the library), DM_ERR_NOMEM. */
 dm_status nn_image_decode(const unsigned char *bytes, size_t length, const char *name, nn_colour colour,
                           nn_image *out);
-dm_status nn_image_read(const char *path, nn_colour colour, nn_image *out);
+/* file: the bytes of the file, for free(); NULL: not wanted. */
+dm_status nn_image_read(const char *path, nn_colour colour, nn_image *out, char **file, size_t *length);
 /* Bilinear, pixel centres at halves, edges repeated. Replaces the bytes. */
 dm_status nn_image_resize(nn_image *image, int64_t height, int64_t width);
 /* The same of a part of the image, from row top and column left on. */

@@ -20,6 +20,7 @@ typedef struct list_source {
     char *text, *folder;
     entry *entries;
     int64_t height, width;
+    bool keep;
 } list_source;
 
 dm_status nn_lines_read(const char *path, char **text, char ***lines, int64_t *count)
@@ -77,16 +78,21 @@ static dm_status read_image(nn_source *source, int64_t i, nn_record *out)
     const list_source *s = (const list_source *)source;
     const entry *e = &s->entries[i];
     nn_image image = {0};
-    size_t room = strlen(s->folder) + strlen(e->path) + 1;
+    char *bytes = NULL;
+    size_t length = 0, room = strlen(s->folder) + strlen(e->path) + 1;
     char *path = malloc(room);
     if (!path) {
         return dm_error_no_memory("a path", room);
     }
     snprintf(path, room, "%s%s", s->folder, e->path);
-    dm_status status = nn_image_read(path, source->colour, &image);
+    dm_status status = nn_image_read(path, source->colour, &image, &bytes, &length);
     free(path);
     if (status == DM_OK && s->height) {
         status = nn_image_resize(&image, s->height, s->width);
+    }
+    if (status != DM_OK || !s->keep) {
+        free(bytes);
+        bytes = NULL;
     }
     if (status != DM_OK) {
         free(image.bytes);
@@ -94,6 +100,8 @@ static dm_status read_image(nn_source *source, int64_t i, nn_record *out)
     }
     *out = (nn_record){.decoded = image.bytes,
                        .bytes = image.bytes,
+                       .file = bytes,
+                       .file_bytes = length,
                        .channels = image.channels,
                        .height = image.height,
                        .width = image.width,
@@ -156,6 +164,7 @@ dm_status nn_list_open(const char *path, const nn_list_setup *setup, nn_source *
     s->source.colour = setup->colour ? NN_COLOUR : NN_GRAY;
     s->height = setup->height;
     s->width = setup->width;
+    s->keep = setup->keep;
     s->source.path = strdup(path);
     s->folder = strdup(setup->folder);
     dm_status status = s->source.path && s->folder

@@ -17,6 +17,8 @@ void nn_record_drop(nn_record *record)
     nn_document_free(record->datum);
     free(record->decoded);
     free(record->copied);
+    free(record->file);
+    record->file = NULL;
     record->copied = NULL;
     record->datum = NULL;
     record->decoded = NULL;

@@ -12,6 +12,8 @@ typedef struct nn_record {
     nn_document *datum;     /* owns what the rest points to, or NULL */
     unsigned char *decoded; /* the same */
     float *copied;          /* the same */
+    char *file;             /* the encoded image, of a list that keeps it; owned */
+    size_t file_bytes;
     int64_t channels, height, width, label;
     const unsigned char *bytes; /* one of the two; the other is NULL */
     const float *reals;

@@ -41,7 +41,7 @@ static dm_status image_of(const sampler *s, int64_t image, nn_image *out)
         return dm_error_no_memory("a path", room);
     }
     snprintf(path, room, "%s%s", s->folder, s->windows.image[image]);
-    dm_status status = nn_image_read(path, NN_COLOUR, out);
+    dm_status status = nn_image_read(path, NN_COLOUR, out, NULL, NULL);
     free(path);
     return status;
 }

@@ -288,6 +288,22 @@ def check_folder(images):
     assert run("data", "convert", "--from=lmdb", "--damaged", "skip", "some_lmdb", "again_lmdb") == f"again_lmdb: {len(lines)} records\n"
     both = [extract(DATA.format(db=db, backend="LMDB", n=8, own="", transform="")) for db in ("classes_lmdb", "again_lmdb")]
     assert (both[0][0] == both[1][0]).all() and (both[0][1] == both[1][1]).all()
+    # files as they are; that records have several shapes is told
+    for path in ("kept_lmdb", "plain_lmdb", "same_lmdb"):
+        shutil.rmtree(path, ignore_errors=True)
+    for path, more in (("kept_lmdb", ["--encoded"]), ("plain_lmdb", [])):
+        r = subprocess.run([TOOL, "data", "convert", "--from=images", *more, "--damaged", "skip", "some.list", path], capture_output=True, text=True)
+        assert r.returncode == 0 and r.stdout == f"{path}: {len(lines)} records, 2 damaged ones left out\n", (r.stdout, r.stderr)
+        assert len(re.findall(r"^record (\d+) is 3 x .*, record 0 3 x .*: nets need crop_size", r.stderr, re.M)) == 1, r.stderr
+    assert all((" encoded" in line) == (path == "kept_lmdb") for path in ("kept_lmdb", "plain_lmdb") for line in run("data", "show", path).splitlines()[:-1])
+    data = pathlib.Path("kept_lmdb/data.mdb").read_bytes()
+    assert all(pathlib.Path(line.rsplit(" ", 1)[0]).read_bytes()[:1000] in data for line in lines)
+    both = [extract(DATA.format(db=db, backend="LMDB", n=8, own="", transform="crop_size: 2 force_color: true")) for db in ("kept_lmdb", "plain_lmdb")]
+    assert (both[0][0] == both[1][0]).all() and (both[0][1] == both[1][1]).all()
+    for more in (["--gray", "some.list", "other_lmdb"], ["--resize=5x6", "some.list", "other_lmdb"], ["some.list", "other.h5"]):
+        run("data", "convert", "--from=images", "--encoded", *more, fails="encoded keeps the files of images as they are")
+    run("data", "convert", "--from=lmdb", "--encoded", "kept_lmdb", "other_lmdb", fails="from is lmdb, which has no use for encoded")
+    assert "record" not in run("data", "convert", "--from=images", "--resize=5x6", "--damaged", "skip", "some.list", "same_lmdb").replace("records", "")
     pathlib.Path("none.list").write_text("classes/none.png 0\n")
     run("data", "convert", "--from=images", "--damaged", "skip", "none.list", "rest_lmdb", fails="there are no records")
     run("data", "convert", "--from=images", "--resize=5x6", "--damaged", "refuse", "some.list", "rest_lmdb", fails="some.list:3: classes/class2/zz.jpg: is")
