@@ -92,9 +92,29 @@ static void put_curve(FILE *to, const tool_curve *c)
     fputs("'/></svg></figure>\n", to);
 }
 
+/* Would further passes of the net add rows to the user's files? Says so then. */
+static bool writes_rows(FILE *to, const dm_net *net, const char *heading)
+{
+    for (int i = 0; i < dm_net_layers(net); i++) {
+        dm_layer_info info = {.size = sizeof info};
+        if (dm_net_layer(net, i, &info) == DM_OK && strcmp(info.type, "HDF5Output") == 0) {
+            fprintf(to,
+                    "<h2>%s</h2><p>Left out: it takes passes of the net, which would add rows to the file of '",
+                    heading);
+            put_escaped(to, info.name);
+            fputs("'.</p>\n", to);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- time of each layer */
 static dm_status put_times(FILE *to, dm_net *net)
 {
+    if (writes_rows(to, net, "Time of each layer")) {
+        return DM_OK;
+    }
     int n = dm_net_layers(net);
     double *forward = calloc((size_t)n + 1, sizeof *forward),
            *backward = calloc((size_t)n + 1, sizeof *backward), most = 1e-9;
@@ -360,7 +380,7 @@ static dm_status put_confusion(FILE *to, dm_net *net)
     compared by;
     int ndim = 0, label_dims = 0;
     int64_t shape[DM_MAX_DIMS], rows[DM_MAX_DIMS], classes = 1, each = 1, count = 0;
-    if (!net || !find_accuracy(net, &by)) {
+    if (!net || !find_accuracy(net, &by) || writes_rows(to, net, "Confusion matrix")) {
         return DM_OK;
     }
     dm_status status = dm_net_shape(net, by.scores, &ndim, shape);
