@@ -10,6 +10,8 @@
 
 #define NN_COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
+double nn_now_s(void); /* of a clock that nobody sets */
+
 /* A whole file, with a 0 behind its bytes; free() it. Refuses more than `limit` bytes. DM_ERR_IO, DM_ERR_NOMEM,
  * DM_ERR_LIMIT. */
 dm_status nn_file_read(const char *path, size_t limit, char **bytes, size_t *length);

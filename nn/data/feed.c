@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SOON = 20, HEAR_EVERY = 8 /* batches */ };
 static const double HEAR_AFTER_S = 0.1;
@@ -30,13 +29,6 @@ struct nn_feed {
     double heard_s; /* when */
     int64_t heard;  /* batches whose report by the readers has been read, or passed over */
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* --- opening and closing */
 static dm_status choose_reader(nn_feed *f)
@@ -116,7 +108,7 @@ static dm_status hear_readers(nn_feed *f, int64_t taken)
     dm_status status = nn_readers_report(f->readers, taken, tell_damage, f);
     if (status == DM_OK) {
         f->heard = taken + 1;
-        f->heard_s = now_s();
+        f->heard_s = nn_now_s();
     }
     return status;
 }
@@ -161,7 +153,7 @@ bool nn_feed_by_workers(const nn_feed *f)
 /* Says once that steps wait for data more than half of their time. */
 static void watch(nn_feed *f)
 {
-    double now = now_s();
+    double now = nn_now_s();
     f->began = f->count == 0 ? now : f->began;
     f->count++;
     double seconds = now - f->began, waited = nn_feed_waited(f);
@@ -252,7 +244,7 @@ static dm_status next_of_readers(nn_feed *f)
         return status;
     }
     f->next++;
-    const bool late = f->count % HEAR_EVERY == 0 && now_s() > f->heard_s + HEAR_AFTER_S;
+    const bool late = f->count % HEAR_EVERY == 0 && nn_now_s() > f->heard_s + HEAR_AFTER_S;
     if (f->count > 0 && (f->layer->net->skip_damaged || late)) {
         status = hear_readers(f, f->count - 1);
     }

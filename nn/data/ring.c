@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_THREADS = 16, MAX_PAGES = MAX_THREADS + 1 };
@@ -34,13 +33,6 @@ struct nn_ring {
     shared_work work;
     double waited; /* seconds */
 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 void nn_page_damaged(nn_page *page, const char *why)
 {
@@ -226,7 +218,7 @@ double nn_ring_waited(const nn_ring *r)
 static nn_page *wait_for(nn_ring *r)
 {
     nn_page *found = NULL;
-    double start = now_s();
+    double start = nn_now_s();
     pthread_mutex_lock(&r->lock);
     while (!found) {
         for (int i = 0; i < r->pages; i++) {
@@ -239,7 +231,7 @@ static nn_page *wait_for(nn_ring *r)
         }
     }
     pthread_mutex_unlock(&r->lock);
-    r->waited += r->began ? now_s() - start : 0; /* nothing can hide the first */
+    r->waited += r->began ? nn_now_s() - start : 0; /* nothing can hide the first */
     r->began = true;
     return found;
 }

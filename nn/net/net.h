@@ -481,20 +481,23 @@ dm_status nn_weights_from_hdf5(const char *path, nn_document **out);
 double nn_layer_flops(const nn_layer *layer);
 /* The plans of a run of a program, as dm_explain_end gives them. The text is the caller's. */
 dm_status nn_explain_program(const nn_net *net, dm_program program, char **text);
-/* --- time.c: the rates of all workers together, a second, those of a product and of a sum. Runs both. */
+/* --- time.c: while somebody asks for times, a pass notes when each of its parts begins and each layer ends, on
+ * the workers. */
+dm_status nn_time_begin(const nn_net *net, bool sources);
+dm_status nn_time_end(const nn_layer *layer, bool back);
+/* --- rates.c: those of all workers together, a second, of a product and of a sum. Runs both. */
 typedef struct nn_rates {
     double flops, bytes;
 } nn_rates;
 dm_status nn_rates_measure(const nn_net *net, nn_rates *out);
-/* While somebody asks for times, a pass notes when each of its parts begins and each layer ends, on the
- * workers. */
-dm_status nn_time_begin(const nn_net *net, bool sources);
-dm_status nn_time_end(const nn_layer *layer, bool back);
 /* The same of one worker, and what it sends while all send to the next one. At least two workers. */
 dm_status nn_speed_measure(const nn_net *net, nn_speed *out);
-/* Bytes that a pass of a layer reads or writes at least once, on all workers; 0 where layers beside it do its
- * work. */
+/* --- time_table.c: bytes that a pass of a layer reads or writes at least once, on all workers; 0 where layers
+ * beside it do its work. */
 double nn_layer_bytes(const nn_layer *layer, bool back);
+/* What dm_net_time gives. forward, backward: ms of each layer; pass: of a whole pass that notes nothing. */
+dm_status nn_times_print(const nn_net *net, int passes, const nn_rates *rates, const double *forward,
+                         const double *backward, double pass, char **text);
 /* --- inspect.c: the elements of a blob in Caffe's order; blocks */
 dm_status nn_blob_read(const nn_net *net, const nn_blob *blob, float *elements);
 /* Where the element lies in the blob's array, of that number in Caffe's order. */

@@ -1,20 +1,11 @@
-/* How long the layers of a net take, beside what the machine's rates allow. */
+/* How long the layers of a net take: what dm_net_measure and dm_net_time do. */
 #include "net/net.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-/* --- what layers take. A pass notes times on the workers (dm_clock), and nobody waits for a layer: its time
+/* A pass notes times on the workers (dm_clock), and nobody waits for a layer: its time
  * begins where that of the layer before ends. Columns of net->times: when the layers that bring data begin,
  * when the others do, when each layer's forward function ends, and each one's backward function. */
 static int columns(const nn_net *net)
@@ -232,12 +223,12 @@ static dm_status run_passes(timing *t, int passes, took *plain, int *groups)
             continue;
         }
         status = status == DM_OK ? dm_sync(t->net->session) : status;
-        const double start = now_ms();
+        const double start = nn_now_s();
         for (int i = 0; status == DM_OK && i < count; i++) {
             status = run_pass(t, false);
         }
         status = status == DM_OK ? dm_sync(t->net->session) : status;
-        plain[(*groups)++] = (took){.ms = (now_ms() - start) / count};
+        plain[(*groups)++] = (took){.ms = 1e3 * (nn_now_s() - start) / count};
     }
     return status;
 }
@@ -309,219 +300,6 @@ dm_status dm_net_measure(dm_net *net, int passes, double *forward, double *backw
     return status == DM_OK ? nn_net_leave(net, measure(net, passes, forward, backward, NULL)) : status;
 }
 
-/* --- the rates of all workers together, measured */
-typedef struct probe {
-    dm_session *session;
-    dm_array a, b, c;
-} probe;
-
-static dm_status product(const probe *p)
-{
-    return dm_inner_forward(p->session, 0, p->a, p->b, DM_NO_ARRAY, p->c);
-}
-
-static dm_status sum(const probe *p)
-{
-    return dm_add(p->session, 1, p->a, 1, p->b, p->c);
-}
-
-/* Seconds of one call, the least of some tries, out of as many calls as take 20 ms. */
-static dm_status seconds_of(const probe *p, dm_status (*call)(const probe *), double *seconds)
-{
-    enum { TRIES = 5 };
-    dm_status status = call(p);
-    int64_t count = 1;
-    *seconds = INFINITY;
-    for (int tries = 0; status == DM_OK && tries < TRIES;) {
-        status = dm_sync(p->session);
-        double start = now_ms();
-        for (int64_t i = 0; status == DM_OK && i < count; i++) {
-            status = call(p);
-        }
-        status = status == DM_OK ? dm_sync(p->session) : status;
-        double ms = now_ms() - start;
-        if (ms < 20) {
-            count *= 2;
-            continue;
-        }
-        *seconds = fmin(*seconds, ms * 1e-3 / (double)count);
-        tries++;
-    }
-    return status;
-}
-
-static dm_status end_probe(const probe *p, dm_status before)
-{
-    const dm_array all[] = {p->a, p->b, p->c};
-    for (int i = 0; i < NN_COUNT(all); i++) {
-        dm_status status = dm_array_destroy(p->session, all[i]);
-        before = before == DM_OK ? status : before;
-    }
-    return before;
-}
-
-/* Of a product of `side` rows on each worker with `side` x `side` weights. */
-static dm_status measure_product(const nn_net *net, int64_t side, double *seconds)
-{
-    dm_session *s = net->session;
-    const int64_t rows[] = {side * dm_workers(s), side}, square[] = {side, side};
-    const dm_layout everywhere = dm_layout_replicated(s), mine = dm_layout_batch(s, rows[0], 0);
-    probe p = {.session = s};
-    dm_status status = dm_array_create(s, net->type, 2, rows, &mine, &p.a);
-    status = status == DM_OK ? dm_array_create(s, net->type, 2, square, &everywhere, &p.b) : status;
-    status = status == DM_OK ? dm_array_create(s, net->type, 2, rows, &mine, &p.c) : status;
-    status = status == DM_OK ? dm_fill(s, p.a, 0.5) : status;
-    status = status == DM_OK ? dm_fill(s, p.b, 0.5) : status;
-    status = status == DM_OK ? seconds_of(&p, product, seconds) : status;
-    return end_probe(&p, status);
-}
-
-/* A product of few rows does not fill a GPU: larger ones, up to MOST, while one takes less than half a ms. */
-static dm_status measure_products(const nn_net *net, double *flops)
-{
-    enum { FIRST = 1024, MOST = 4096 };
-    const double short_s = 5e-4;
-    double seconds = 0;
-    dm_status status = DM_OK;
-    *flops = 0;
-    for (int64_t side = FIRST; status == DM_OK && side <= MOST && seconds < short_s; side *= 2) {
-        status = measure_product(net, side, &seconds);
-        *flops =
-            fmax(*flops, 2.0 * (double)side * (double)side * (double)side * dm_workers(net->session) / seconds);
-    }
-    return status;
-}
-
-dm_status nn_rates_measure(const nn_net *net, nn_rates *out)
-{
-    enum { LONG = 1 << 23 };
-    dm_session *s = net->session;
-    const int64_t many = (int64_t)LONG * dm_workers(s);
-    const dm_layout parts = dm_layout_rows(s);
-    double seconds = 0;
-    probe m = {.session = s};
-    dm_status status = measure_products(net, &out->flops);
-    dm_array *of[] = {&m.a, &m.b, &m.c};
-    for (int i = 0; status == DM_OK && i < 3; i++) {
-        status = dm_array_create(s, DM_F32, 1, &many, &parts, of[i]);
-        status = status == DM_OK ? dm_fill(s, *of[i], 0) : status;
-    }
-    status = status == DM_OK ? seconds_of(&m, sum, &seconds) : status;
-    out->bytes = 3.0 * (double)many * sizeof(float) / seconds;
-    return end_probe(&m, status);
-}
-
-static dm_status move(const probe *p)
-{
-    return dm_copy(p->session, p->a, p->b);
-}
-
-/* Each worker's block, a row of so many numbers, goes to the worker behind it. */
-static dm_status measure_copy(dm_session *s, int64_t row, double *seconds)
-{
-    const int workers = dm_workers(s);
-    const int64_t shape[] = {workers, row}, block[] = {1, row};
-    const dm_layout rows = dm_layout_rows(s);
-    probe p = {.session = s};
-    int *next = malloc((size_t)workers * sizeof *next);
-    if (!next) {
-        return dm_error_no_memory("the numbers of workers", (size_t)workers * sizeof *next);
-    }
-    for (int i = 0; i < workers; i++) {
-        next[i] = (i + 1) % workers;
-    }
-    const dm_layout behind = dm_layout_explicit(2, block, next, workers);
-    dm_status status = dm_array_create(s, DM_F32, 2, shape, &rows, &p.a);
-    status = status == DM_OK ? dm_array_create(s, DM_F32, 2, shape, &behind, &p.b) : status;
-    status = status == DM_OK ? dm_fill(s, p.a, 0.5) : status;
-    status = status == DM_OK ? seconds_of(&p, move, seconds) : status;
-    free(next);
-    return end_probe(&p, status);
-}
-
-static dm_status measure_link(dm_session *s, nn_speed *out)
-{
-    enum { LONG = 1 << 21, SHORT = 1 };
-    double seconds = 0;
-    dm_status status = measure_copy(s, SHORT, &out->wait);
-    status = status == DM_OK ? measure_copy(s, LONG, &seconds) : status;
-    out->link = LONG * (double)sizeof(float) / fmax(seconds - out->wait, 0.01 * seconds);
-    return status;
-}
-
-dm_status nn_speed_measure(const nn_net *net, nn_speed *out)
-{
-    const int workers = dm_workers(net->session);
-    nn_rates all = {0};
-    dm_status status = nn_rates_measure(net, &all);
-    status = status == DM_OK ? measure_link(net->session, out) : status;
-    out->flops = all.flops / workers;
-    out->memory = all.bytes / workers;
-    return status;
-}
-
-double nn_layer_bytes(const nn_layer *l, bool back)
-{
-    const bool lrn = l->pooled && l->top[0]->between; /* the pooling behind it does its work */
-    if (lrn || (back ? !l->need_backward || l->merged_back : l->merged)) {
-        return 0;
-    }
-    const double each = l->net->type == DM_F32 ? 4 : 2;
-    double bytes = 0;
-    for (int i = 0; i < l->bottoms && !(back && nn_fused_follows(l)); i++) {
-        bytes += (double)l->bottom[i]->count * each * (1 + (back && l->down[i]));
-    }
-    for (int i = 0; i < l->tops; i++) {
-        bytes += (double)l->top[i]->count * each;
-    }
-    for (int i = 0; i < l->params; i++) { /* each worker has its own */
-        bytes += (double)l->param[i]->count * (back ? each + 4 : each) *
-                 (l->ranges ? l->split.parts[0] : dm_workers(l->net->session));
-    }
-    return bytes;
-}
-
-static dm_status print_times(const nn_net *net, int passes, const nn_rates *r, const double *forward,
-                             const double *backward, double pass, char **text)
-{
-    size_t length = 0;
-    double sum_of[3] = {0, 0, 0};
-    FILE *to = open_memstream(text, &length);
-    if (!to) {
-        return dm_error_no_memory("a text", BUFSIZ);
-    }
-    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, the shorter half of %d passes\n", "layer",
-            "type", "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
-    for (int i = 0; i < net->layer_count; i++) {
-        const nn_layer *l = &net->layers[i];
-        double flops =
-            nn_layer_flops(l) * (net->phase == NN_TRAIN && l->need_backward ? 1 + 1 + l->down[0] : 1);
-        double bytes = nn_layer_bytes(l, false) + nn_layer_bytes(l, true), ms = forward[i] + backward[i];
-        double limit = 1e3 * (flops / r->flops > bytes / r->bytes ? flops / r->flops : bytes / r->bytes);
-        fprintf(to, "%-20s %-16s %10.3f %10.3f %10.4g %10.2f %10.3f ", l->name, l->type->name, forward[i],
-                backward[i], flops * 1e-9, bytes / (1 << 20), limit);
-        if (limit > 0 && ms > 0) {
-            fprintf(to, "%6.0f%%\n", 100 * limit / ms);
-        } else {
-            fprintf(to, "%7s\n", "-");
-        }
-        sum_of[0] += forward[i];
-        sum_of[1] += backward[i];
-        sum_of[2] += limit;
-    }
-    double all = sum_of[0] + sum_of[1];
-    fprintf(to, "%-20s %-16s %10.3f %10.3f %10s %10s %10.3f %6.0f%%   together %.3f\n", "all", "", sum_of[0],
-            sum_of[1], "", "", sum_of[2], all > 0 ? 100 * sum_of[2] / all : 0, all);
-    fprintf(to, "a pass without notes of time: %.3f ms; the sum is %.0f%% of it\n", pass,
-            pass > 0 ? 100 * all / pass : 0);
-    fprintf(to,
-            "limit: the larger of GFLOP / %.4g a second and MiB / %.4g a second, the rates of a product and a "
-            "sum on these "
-            "workers just now; part: of the time\n",
-            r->flops * 1e-9, r->bytes / (1 << 20));
-    return fclose(to) == 0 ? DM_OK : dm_error_no_memory("a text", length);
-}
-
 static dm_status time_net(dm_net *net, int passes, char **text)
 {
     size_t bytes = (size_t)(net->layer_count + 1) * sizeof(double);
@@ -530,7 +308,7 @@ static dm_status time_net(dm_net *net, int passes, char **text)
                                            : dm_error_no_memory("the times of layers", 2 * bytes);
     nn_rates r = {1, 1};
     status = status == DM_OK ? nn_rates_measure(net, &r) : status;
-    status = status == DM_OK ? print_times(net, passes, &r, forward, backward, pass, text) : status;
+    status = status == DM_OK ? nn_times_print(net, passes, &r, forward, backward, pass, text) : status;
     free(forward);
     free(backward);
     return status;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 void nn_solver_log(const dm_solver *s, const char *format, ...)
 {
@@ -21,13 +20,6 @@ void nn_solver_log(const dm_solver *s, const char *format, ...)
     }
 }
 
-double nn_solver_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void nn_solver_tell(const dm_solver *s, dm_train_event event)
 {
     nn_solver_tell_of(s, s->iter, event);
@@ -38,7 +30,7 @@ void nn_solver_tell_of(const dm_solver *s, int64_t iteration, dm_train_event eve
     if (s->event) {
         event.iteration = iteration;
         event.end = s->max_iter;
-        event.seconds = nn_solver_now() - s->opened;
+        event.seconds = nn_now_s() - s->opened;
         s->event(s->event_context, &event);
     }
 }
@@ -204,7 +196,7 @@ static dm_status make_solver(const char *call, dm_session *session, const source
     s->read = many && o.read == DM_READ_DEFAULT ? DM_READ_BY_PROGRAM : o.read;
     s->event = o.event;
     s->event_context = o.event_context;
-    s->opened = nn_solver_now();
+    s->opened = nn_now_s();
     status = open_solver(s, from);
     if (status != DM_OK) {
         char text[2048];
@@ -281,7 +273,7 @@ static dm_status show_outputs(dm_solver *s)
 
 static dm_status display(dm_solver *s)
 {
-    double now = nn_solver_now(), seconds = now - s->display_time;
+    double now = nn_now_s(), seconds = now - s->display_time;
     nn_solver_log(s, "Iteration %lld (%g iter/s, %gs/%lld iters), loss = %g", (long long)s->iter,
                   (double)(s->iter - s->display_iter) / (seconds > 0 ? seconds : 1), seconds,
                   (long long)s->display, smoothed(s));
@@ -340,7 +332,7 @@ dm_status nn_solver_hear(dm_solver *s)
 static dm_status train(dm_solver *s, int64_t end)
 {
     dm_status status = s->iter == s->at ? DM_OK : nn_solver_continue(s);
-    s->display_time = nn_solver_now();
+    s->display_time = nn_now_s();
     s->display_iter = s->start = s->iter;
     s->net->debug = false; /* one_iteration says */
     status = status != DM_OK || s->program.id ? status : nn_step_record(s);

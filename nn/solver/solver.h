@@ -88,7 +88,6 @@ void nn_solver_log(const dm_solver *solver, const char *format, ...) __attribute
 /* Tells an event; iteration (that of the solver, or another), end and seconds are filled in. */
 void nn_solver_tell(const dm_solver *solver, dm_train_event event);
 void nn_solver_tell_of(const dm_solver *solver, int64_t iteration, dm_train_event event);
-double nn_solver_now(void); /* seconds */
 /* Asks the program what it wants now: makes a snapshot, or notes that it wants the end. */
 dm_status nn_solver_hear(dm_solver *solver);
 /* --- settings.c: fields that are no nets. path: the solver's file. */

@@ -221,7 +221,7 @@ dm_status nn_test_finish(dm_solver *s)
 /* Training waits for a test that is not over. */
 static dm_status finish_late(dm_solver *s)
 {
-    const double begin = nn_solver_now();
+    const double begin = nn_now_s();
     const int64_t iteration = s->testing.iteration;
     const bool going = s->testing.going;
     dm_status status = nn_test_finish(s);
@@ -231,7 +231,7 @@ static dm_status finish_late(dm_solver *s)
             s,
             "The test of iteration %lld was not over when the next was due: training waited %.3g s. (Said "
             "once.)",
-            (long long)iteration, nn_solver_now() - begin);
+            (long long)iteration, nn_now_s() - begin);
     }
     return status;
 }

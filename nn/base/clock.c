@@ -1,0 +1,11 @@
+/* The time. */
+#include "base/base.h"
+
+#include <time.h>
+
+double nn_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
