@@ -267,24 +267,30 @@ static void say_colours(const nn_layer *layer, const batch *b, const nn_record *
     }
 }
 
-/* The first record that makes sense says which shape all have. */
+/* The first record that makes sense says which shape all have. If none does, the first one says why: where the
+ * layer's settings are at fault, they fit no record. */
 static dm_status find_shape(const nn_layer *layer, batch *b)
 {
-    dm_status status = DM_ERR_FORMAT;
-    for (int64_t i = 0; is_damage(status) && i < b->source->count && i < MOST_DAMAGED; i++) {
+    dm_status status = DM_ERR_FORMAT, why = DM_OK;
+    char first[1024] = "";
+    int64_t i = 0;
+    for (; is_damage(status) && i < b->source->count && i < MOST_DAMAGED && (i == 0 || b->skip_damaged); i++) {
         nn_record r = {0};
-        if (i > 0 && !b->skip_damaged) {
-            break;
-        }
         status = b->source->type->read(b->source, i, &r);
         if (status == DM_OK) {
             status = take_shape(layer, b, &r);
             say_colours(layer, b, &r);
             nn_record_drop(&r);
         }
+        if (i == 0 && status != DM_OK) {
+            why = status;
+            snprintf(first, sizeof first, "%s", dm_error_message());
+        }
         b->sample = i;
     }
-    return status;
+    return is_damage(status) && i > 1 ? dm_error_set(why, "%s; nor does one of the %lld records behind it fit",
+                                                     first, (long long)i - 1)
+                                      : status;
 }
 
 static dm_status set_tops(nn_layer *l, const batch *b)

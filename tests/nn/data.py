@@ -159,6 +159,10 @@ def check_damage(images):
         x, y, out = extract(net, more=["--damaged", "skip"])
         assert list(y) == [1, 1, 1, 2] and x.shape == (4, 3, 4, 4) and said in out, (first, y, out)
         extract(net, fails=said)
+    # where no record fits, the first one says why
+    pathlib.Path("list").write_text("rgb.png 0\nrgb.png 1\nmissing.png 2\n")
+    for transform, said in (("mean_value: [1, 2]", "ERR_SHAPE: .*has a mean of another shape than its records"), ("crop_size: 40", "crops 40, but a record is")):
+        extract(IMAGE.format(n=2, own="", transform=transform), more=["--damaged", "skip"], fails=said + ".*; nor does one of the 2 records behind it fit")
     print("damaged images: named, or counted and skipped")
 
 
