@@ -197,7 +197,8 @@ static dm_status explain_layer(FILE *to, nn_layer *l, const nn_rates *r, double 
     int64_t workspace = forward.workspace > backward.workspace ? forward.workspace : backward.workspace;
     double one = nn_layer_flops(l);
     memory_of(l, &blobs, &params);
-    fprintf(to, "%-20s %-16s %-8s %10.4g", l->name, l->type->name, form_names[l->split.form],
+    const nn_widths w = nn_widths_of(l->net);
+    fprintf(to, "%-*s %-*s %-8s %10.4g", w.name, l->name, w.type, l->type->name, form_names[l->split.form],
             one * (trains ? 3 : 1) * 1e-9);
     put_cost(to, &forward, !source);
     put_cost(to, &backward, back);
@@ -222,7 +223,8 @@ static dm_status explain_gathering(FILE *to, const nn_net *net, int64_t *sent)
     }
     dm_status status = any ? cost_of(net, nn_params_round, NULL, NULL, &c) : DM_OK;
     if (status == DM_OK && any) {
-        fprintf(to, "%-20s %-16s %-8s %10s", "weights", "gathered", "dealt", "-");
+        const nn_widths w = nn_widths_of(net);
+        fprintf(to, "%-*s %-*s %-8s %10s", w.name, "weights", w.type, "gathered", "dealt", "-");
         put_cost(to, &c, true);
         fprintf(to, " %6s %12s %10s %10s %10.2f\n", "-", "-", "-", "-", (double)c.workspace / (1 << 20));
         *sent += c.sent;
@@ -314,7 +316,7 @@ static dm_status explain_step(FILE *to, const nn_net *net)
     return status == DM_OK ? end : status;
 }
 
-static void put_head(FILE *to, const nn_rates *r)
+static void put_head(FILE *to, const nn_net *net, const nn_rates *r)
 {
     if (r) {
         fprintf(to,
@@ -323,8 +325,9 @@ static void put_head(FILE *to, const nn_rates *r)
                 "written / %.4g a second, the rates of all workers together; what is sent is not in them.\n",
                 r->flops * 1e-9, r->bytes / (1 << 20));
     }
-    fprintf(to, "%-20s %-16s %-8s %10s %6s %12s %6s %12s %10s %10s %10s", "layer", "type", "split", "GFLOP",
-            "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
+    const nn_widths w = nn_widths_of(net);
+    fprintf(to, "%-*s %-*s %-8s %10s %6s %12s %6s %12s %10s %10s %10s", w.name, "layer", w.type, "type",
+            "split", "GFLOP", "calls", "sent KiB", "calls", "sent KiB", "blobs MiB", "param MiB", "work MiB");
     fprintf(to, r ? " %10s %11s\n" : "\n", "forward ms", "backward ms");
 }
 
@@ -354,7 +357,7 @@ static dm_status explain(nn_net *net, const nn_rates *r, char **text)
     if (!to) {
         return dm_error_no_memory("a text", BUFSIZ);
     }
-    put_head(to, r);
+    put_head(to, net, r);
     dm_status status = net->lean ? nn_blobs_make(net, true) : DM_OK;
     status = status == DM_OK && net->phase == NN_TRAIN ? nn_spares_make(net) : status;
     for (int i = 0; i < net->blob_count; i++) {

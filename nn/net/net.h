@@ -495,6 +495,11 @@ dm_status nn_speed_measure(const nn_net *net, nn_speed *out);
 /* --- time_table.c: bytes that a pass of a layer reads or writes at least once, on all workers; 0 where layers
  * beside it do its work. */
 double nn_layer_bytes(const nn_layer *layer, bool back);
+/* show.c: of the columns of names and types in tables of layers. */
+typedef struct nn_widths {
+    int name, type;
+} nn_widths;
+nn_widths nn_widths_of(const nn_net *net);
 /* What dm_net_time gives. forward, backward: ms of each layer; pass: of a whole pass that notes nothing. */
 dm_status nn_times_print(const nn_net *net, int passes, const nn_rates *rates, const double *forward,
                          const double *backward, double pass, char **text);

@@ -15,9 +15,23 @@ static void print_shape(FILE *to, int ndim, const int64_t *shape)
     }
 }
 
+nn_widths nn_widths_of(const nn_net *net)
+{
+    enum { LONGEST = 48 }; /* longer names move what is behind them */
+    nn_widths w = {20, 16};
+    for (int i = 0; i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        const int name = (int)strlen(l->name), type = (int)strlen(l->type->name);
+        w.name = name > w.name && name <= LONGEST ? name : w.name;
+        w.type = type > w.type && type <= LONGEST ? type : w.type;
+    }
+    return w;
+}
+
 static void show_layer(FILE *to, const nn_layer *l)
 {
-    fprintf(to, "%-20s %-16s", l->name, l->type->name);
+    const nn_widths w = nn_widths_of(l->net);
+    fprintf(to, "%-*s %-*s", w.name, l->name, w.type, l->type->name);
     for (int i = 0; i < l->bottoms; i++) {
         fprintf(to, "%s%s", i ? ", " : " ", l->bottom[i]->name);
     }

@@ -28,21 +28,22 @@ dm_status nn_times_print(const nn_net *net, int passes, const nn_rates *r, const
                          const double *backward, double pass, char **text)
 {
     size_t length = 0;
+    const nn_widths w = nn_widths_of(net);
     double sum_of[3] = {0, 0, 0};
     FILE *to = open_memstream(text, &length);
     if (!to) {
         return dm_error_no_memory("a text", BUFSIZ);
     }
-    fprintf(to, "%-20s %-16s %10s %10s %10s %10s %10s %7s   ms, the shorter half of %d passes\n", "layer",
-            "type", "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
+    fprintf(to, "%-*s %-*s %10s %10s %10s %10s %10s %7s   ms, the shorter half of %d passes\n", w.name, "layer",
+            w.type, "type", "forward", "backward", "GFLOP", "MiB", "limit ms", "part", passes);
     for (int i = 0; i < net->layer_count; i++) {
         const nn_layer *l = &net->layers[i];
         double flops =
             nn_layer_flops(l) * (net->phase == NN_TRAIN && l->need_backward ? 1 + 1 + l->down[0] : 1);
         double bytes = nn_layer_bytes(l, false) + nn_layer_bytes(l, true), ms = forward[i] + backward[i];
         double limit = 1e3 * (flops / r->flops > bytes / r->bytes ? flops / r->flops : bytes / r->bytes);
-        fprintf(to, "%-20s %-16s %10.3f %10.3f %10.4g %10.2f %10.3f ", l->name, l->type->name, forward[i],
-                backward[i], flops * 1e-9, bytes / (1 << 20), limit);
+        fprintf(to, "%-*s %-*s %10.3f %10.3f %10.4g %10.2f %10.3f ", w.name, l->name, w.type, l->type->name,
+                forward[i], backward[i], flops * 1e-9, bytes / (1 << 20), limit);
         if (limit > 0 && ms > 0) {
             fprintf(to, "%6.0f%%\n", 100 * limit / ms);
         } else {
@@ -53,8 +54,8 @@ dm_status nn_times_print(const nn_net *net, int passes, const nn_rates *r, const
         sum_of[2] += limit;
     }
     double all = sum_of[0] + sum_of[1];
-    fprintf(to, "%-20s %-16s %10.3f %10.3f %10s %10s %10.3f %6.0f%%   together %.3f\n", "all", "", sum_of[0],
-            sum_of[1], "", "", sum_of[2], all > 0 ? 100 * sum_of[2] / all : 0, all);
+    fprintf(to, "%-*s %-*s %10.3f %10.3f %10s %10s %10.3f %6.0f%%   together %.3f\n", w.name, "all", w.type, "",
+            sum_of[0], sum_of[1], "", "", sum_of[2], all > 0 ? 100 * sum_of[2] / all : 0, all);
     fprintf(to, "a pass without notes of time: %.3f ms; the sum is %.0f%% of it\n", pass,
             pass > 0 ? 100 * all / pass : 0);
     fprintf(to,
