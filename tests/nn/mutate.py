@@ -38,6 +38,7 @@ layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' param { lr_mult: 1 } 
 layer { name: 'p' type: 'Pooling' bottom: 'c' top: 'p' pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
 layer { name: 'n' type: 'LRN' bottom: 'p' top: 'n' lrn_param { local_size: 3 alpha: 0.1 } }
 layer { name: 'r' type: 'ReLU' bottom: 'n' top: 'n' }
+layer { name: 's' type: 'PReLU' bottom: 'n' top: 'n' blobs { shape { dim: 5 } data: [ 0.1, 0.2, 0.3, 0.4, 0.5 ] } }
 layer { name: 'ip' type: 'InnerProduct' bottom: 'n' top: 'ip' inner_product_param { num_output: 3 weight_filler { type: 'xavier' } } }
 layer { name: 'a' type: 'Accuracy' bottom: 'ip' bottom: 'y' top: 'a' include { phase: TEST } }
 layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'y' top: 'l' }
