@@ -288,11 +288,14 @@ dm_status nn_net_build(const nn_net_setup *setup, nn_document *document, nn_net 
     net->own = setup->own;
     dm_status status = nn_net_enter(net);
     status = status == DM_OK ? nn_net_leave(net, build(net, setup)) : status;
+    status = status == DM_OK ? dm_sync(net->session) : status; /* arrays that find no memory say so here */
     if (status != DM_OK) {
-        char text[2048]; /* ending arrays may not change what is said */
+        char text[2048], file[512]; /* ending arrays may not change what is said */
         snprintf(text, sizeof text, "%s", dm_error_message());
+        snprintf(file, sizeof file, "%s: ", net->document->file);
+        const bool named = status != DM_ERR_NOMEM || strncmp(text, file, strlen(file) - 2) == 0;
         nn_net_free(net);
-        return dm_error_set(status, "%s", text);
+        return dm_error_set(status, "%s%s", named ? "" : file, text);
     }
     *out = net;
     return DM_OK;

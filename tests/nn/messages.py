@@ -92,6 +92,15 @@ def absent():
         assert lines == ([] if said is None else ["solver.prototxt:" + (said if said[0] == "1" else " " + said)]), (fields, lines)
 
 
+def memory():
+    """A net that no memory holds: the file is named."""
+    write("net.prototxt", "layer { name: 'd' type: 'DummyData' top: 'x' dummy_data_param { shape { dim: [200000, 1000, 2000] } } }\n"
+          "layer { name: 's' type: 'Silence' bottom: 'x' }\n")
+    for words in (("net", "show", "-m", "net.prototxt"), ("test", "-m", "net.prototxt")):
+        out = run(*words, "-w", "2", rc=1)
+        assert "dmath: ERR_NOMEM: net.prototxt: command " in out, out
+
+
 def elements():
     """`dmath test` of outputs with several elements: all of them, in Caffe's order, and their means."""
     write("net.prototxt", DATA % 1 + FC + LOSS % "" + "layer { name: 'a' type: 'Accuracy' bottom: 'f' bottom: 'label' top: 'acc' top: 'each' }\n")
@@ -172,6 +181,7 @@ def words():
 nan()
 zeros()
 absent()
+memory()
 words()
 report()
 elements()
