@@ -114,6 +114,9 @@ dm_status nn_source_open(const char *path, nn_backend backend, nn_source **out)
                             "%s: is a LevelDB (it has CURRENT), and is read as an LMDB: write backend: LEVELDB",
                             path);
     }
+    if (backend == NN_LMDB && !has_file(path, "data.mdb")) {
+        return dm_error_set(DM_ERR_IO, "%s: is no LMDB: there is no file data.mdb in such a folder", path);
+    }
     if (backend == NN_LEVELDB && !has_file(path, "CURRENT")) { /* the library would make a folder */
         return dm_error_set(DM_ERR_IO, "%s: is no LevelDB: there is no file CURRENT in such a folder", path);
     }

@@ -229,6 +229,7 @@ def check_databases():
         assert (x == expected[order]).all() and (y == truth[order]).all()
         run("data", "convert", "--from=lmdb", "cifar_lmdb", "cifar.h5", fails="cifar.h5: the file is there already")
     # a LevelDB that is not there: nothing is made in its place; labels that the table has no column for
+    extract(DATA.format(db="no_such_lmdb", backend="LMDB", n=4, own="", transform=""), fails="no_such_lmdb: is no LMDB: there is no file data.mdb|was built without")
     extract(DATA.format(db="no_such_level", backend="LEVELDB", n=4, own="", transform=""), fails="no_such_level: is no LevelDB|was built without")
     assert not pathlib.Path("no_such_level").exists()
     shutil.rmtree("odd_lmdb", ignore_errors=True)

@@ -111,9 +111,9 @@ print("a training with tests: the same weights by one process and by ranks, resu
 # ---- the program's process alone has the files
 apart = [MPIEXEC, FLAG, 1, TOOL, "train", *SOLVER, "SETTING", ":", FLAG, 2, "-wdir", ELSEWHERE, TOOL, "train", *SOLVER, "SETTING"]
 said, own = train([c for c in apart if c != "SETTING"])
-assert own == first and re.search(FOR_ALL + r": worker 0 \(.*\): db: No such file", said), said
+assert own == first and re.search(FOR_ALL + r": worker 0 \(.*\): db: is no LMDB", said), said
 train(["--read=workers" if c == "SETTING" else c for c in apart],
-      fails=r"ERR_IO: net.prototxt:1: layer 'd' cannot be read by the workers: worker 0 \(.*\): db: No such file")
+      fails=r"ERR_IO: net.prototxt:1: layer 'd' cannot be read by the workers: worker 0 \(.*\): db: is no LMDB")
 shutil.copy("images", ELSEWHERE)
 shutil.copy("labels", ELSEWHERE)
 (ELSEWHERE / "images").write_bytes(struct.pack(">IIII", 0x803, 9, 12, 10) + bytes(9 * 120))
