@@ -487,6 +487,55 @@ static void test_captures(void **state)
     dmi_cu_stream_destroy(NULL);
 }
 
+/* What is captured of a second stream comes where the first follows it, and no earlier. */
+static void test_second_stream(void **state)
+{
+    (void)state;
+    ok(dmi_cu_use(0));
+    dmi_stream s = stream(), second = stream();
+    dmi_event here = event(false), one = event(false), two = event(false);
+    dmi_graph *graph = NULL;
+    char *device = dmi_cu_malloc(4), *pinned = dmi_cu_malloc_host(4);
+    assert_non_null(device);
+    assert_non_null(pinned);
+    assert_int_not_equal(dmi_cu_capture_mark(here, s), DM_OK); /* nothing is captured */
+    assert_int_not_equal(dmi_cu_capture_after(s, here), DM_OK);
+    for (int joined = 1; joined >= 0; joined--) {
+        memcpy(pinned, (char[]){1, 2, 3, 0}, 4);
+        ok(dmi_cu_set(device, 0, 4));
+        ok(dmi_cu_capture_begin(s));
+        ok(dmi_cu_capture_mark(here, s));
+        ok(dmi_cu_capture_after(second, here));
+        ok(dmi_cu_copy(second, device, pinned, 1)); /* 1, over the 3 that is put later and comes earlier */
+        ok(dmi_cu_capture_mark(one, second));
+        ok(dmi_cu_copy(second, device + 1, pinned, 1)); /* 1, over 2 */
+        ok(dmi_cu_capture_mark(two, second));
+        ok(dmi_cu_copy(s, device, pinned + 2, 1));
+        ok(dmi_cu_capture_after(s, one));
+        ok(dmi_cu_capture_after(s, one)); /* again: nothing */
+        ok(dmi_cu_copy(s, device + 1, pinned + 1, 1));
+        if (!joined) {
+            break;
+        }
+        ok(dmi_cu_capture_after(s, two));
+        ok(dmi_cu_capture_end(s, &graph));
+        ok(dmi_cu_graph_launch(graph, s));
+        ok(dmi_cu_copy(s, pinned, device, 4));
+        ok(dmi_cu_stream_wait(s));
+        assert_memory_equal(pinned, ((char[]){1, 1, 0, 0}), 4);
+        dmi_cu_graph_destroy(graph);
+    }
+    assert_int_not_equal(dmi_cu_capture_end(s, &graph), DM_OK);
+    assert_non_null(strstr(dmi_error_text(), "a stream that none follows"));
+    dmi_cu_release(device);
+    dmi_cu_release_host(pinned);
+    dmi_cu_event_destroy(here);
+    dmi_cu_event_destroy(one);
+    dmi_cu_event_destroy(two);
+    dmi_cu_stream_destroy(s);
+    dmi_cu_stream_destroy(second);
+}
+
 /* Places that are not what a call takes. */
 static void test_wrong_places(void **state)
 {
@@ -853,6 +902,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_release_waits),
         cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_second_stream),
         cmocka_unit_test(test_wrong_places),
         cmocka_unit_test(test_requests_refused),
         cmocka_unit_test(test_ranges),

@@ -33,6 +33,7 @@ typedef struct dmi_queue {
     bool repeats;          /* what comes now comes again and again: programs are worth compiling */
     bool fused;            /* this queue may run fused products; one queue per GPU may (dmi_cuda_queue_claim) */
     int compile;           /* elementwise programs: enum dmi_config_map_compile */
+    void *scratch;         /* where that of steps is; NULL: where they say. Owned by the creator of the queue */
     const char *cache_dir; /* the option; NULL: not set. Owned by the creator of the queue */
     int error;
     char error_text[200]; /* "function: text" of the first error */

@@ -89,6 +89,11 @@ DM_CHECKED dm_status dmi_cu_set_words(dmi_stream s, const dmi_cu_word *word, int
 typedef struct dmi_graph dmi_graph;
 DM_CHECKED dm_status dmi_cu_capture_begin(dmi_stream s);
 DM_CHECKED dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out);
+/* A second stream of the capture. The event is what is on s now, which is captured; what comes next on s
+ * follows what the event is, and is captured too. In the end the first stream follows all of the second. Events
+ * of a capture are nothing outside of it. */
+DM_CHECKED dm_status dmi_cu_capture_mark(dmi_event e, dmi_stream s);
+DM_CHECKED dm_status dmi_cu_capture_after(dmi_stream s, dmi_event e);
 /* Does what the first launch would do for the graph itself, which may wait for devices. */
 DM_CHECKED dm_status dmi_cu_graph_upload(dmi_graph *graph, dmi_stream s);
 DM_CHECKED dm_status dmi_cu_graph_launch(dmi_graph *graph, dmi_stream s);

@@ -412,6 +412,10 @@ dmi_tail dmi_step_tail(const dmi_queued_step *w);
 /* May a step whose waits are over begin? One that takes a buffer of a feed when it is there: it would hold up what others
  * wait for. */
 bool dmi_step_may_begin(const dmi_engine *e, const dmi_queued_step *w);
+/* What a kernel's step touches, by reference. */
+void dmi_step_touches(const dmi_step *step, dmi_touch out[DMI_MAX_REFS]);
+/* Of its scratch, where a queue has memory for that; 0: the touch is none. */
+int64_t dmi_scratch_bytes(const dmi_touch *t);
 /* A COMPUTE step as its kernel is called. */
 void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out);
 /* The work of a COMPUTE step, put into q where that is a GPU's. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OVERRUN_BYTES = 16 };
+enum { OVERRUN_BYTES = 16, SCRATCH_ALIGN = 256 };
 
 void *dmi_ref_pointer(const dmi_instance *inst, const dmi_ref *ref)
 {
@@ -107,6 +107,39 @@ bool dmi_step_may_begin(const dmi_engine *e, const dmi_queued_step *w)
     return task->number != DMI_TASK_FEED || dmi_feed_ready(task, e->config.me, dmi_step_tail(w).at);
 }
 
+void dmi_step_touches(const dmi_step *step, dmi_touch out[DMI_MAX_REFS])
+{
+    const dmi_touching touching = {.desc = step->desc, .refs = step->nref - (step->workspace > 0)};
+    memset(out, 0, DMI_MAX_REFS * sizeof *out);
+    dmi_step_kernel(step)->touches(&touching, out);
+    if (step->workspace > 0) {
+        dmi_touch_dense(&out[step->nref - 1], step->workspace, 1, DMI_WRITE);
+        out[step->nref - 1].scratch = true;
+    }
+}
+
+int64_t dmi_scratch_bytes(const dmi_touch *t)
+{
+    return t->scratch && t->rw && t->ndim == 0
+               ? (t->offset + t->inner + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN
+               : 0;
+}
+
+/* Scratch lies in the queue's own memory. */
+static void move_scratch(const dmi_step *step, const dmi_queue *q, dmi_kernel_call *call)
+{
+    dmi_touch touch[DMI_MAX_REFS];
+    char *at = q->scratch;
+    dmi_step_touches(step, touch);
+    for (int i = 0; i < step->nref; i++) {
+        int64_t bytes = dmi_scratch_bytes(&touch[i]);
+        if (bytes > 0) {
+            call->at[i] = at;
+            at += bytes;
+        }
+    }
+}
+
 void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, dmi_kernel_call *out)
 {
     const dmi_step *step = w->step;
@@ -122,6 +155,9 @@ void dmi_step_call(const dmi_engine *e, const dmi_queued_step *w, dmi_queue *q, 
                              .worker = e->config.me};
     for (int i = 0; i < step->nref; i++) {
         out->at[i] = dmi_ref_pointer(w->inst, &step->ref[i]);
+    }
+    if (q && q->scratch) {
+        move_scratch(step, q, out);
     }
     if (step->workspace > 0) {
         out->workspace = out->at[--out->refs];

@@ -14,6 +14,7 @@ typedef struct dmi_touch {
     const dmi_run *run[DM_MAX_DIMS];                /* NULL: one run of len[d] from 0 */
     int64_t len[DM_MAX_DIMS];
     bool dst;
+    bool scratch; /* what is there before the step and behind it means nothing: it may lie elsewhere */
 } dmi_touch;
 
 /* One side of a copy, of elements of `elem` bytes. */

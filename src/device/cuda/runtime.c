@@ -444,6 +444,16 @@ dm_status dmi_cu_capture_end(dmi_stream s, dmi_graph **out)
     return DM_OK;
 }
 
+dm_status dmi_cu_capture_mark(dmi_event e, dmi_stream s)
+{
+    return dmi_cu_event_record(e, s);
+}
+
+dm_status dmi_cu_capture_after(dmi_stream s, dmi_event e)
+{
+    return dmi_cu_event_after(s, e);
+}
+
 dm_status dmi_cu_graph_upload(dmi_graph *graph, dmi_stream s)
 {
     return check(cudaGraphUpload((cudaGraphExec_t)graph, s), "cudaGraphUpload");

@@ -79,6 +79,10 @@ bool dmi_emu_keep(dmi_emu_stream *s, dmi_emu_op *op);
  * broken, and the status says by what. */
 DM_CHECKED dm_status dmi_emu_refuse(const dmi_emu_stream *s, const char *call);
 
+/* --- event.c: what an event of a capture is: the last operation; NULL: none --- */
+void dmi_emu_event_capture(void *event, const dmi_emu_op *last);
+const dmi_emu_op *dmi_emu_event_captured(const void *event);
+
 /* --- words that are waited for: of this process or shared with others ---------------------- */
 bool dmi_emu_has_reached(const uint32_t *word, uint32_t value); /* and what was written before is seen */
 void dmi_emu_raise(uint32_t *word, uint32_t value);

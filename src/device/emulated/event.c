@@ -10,7 +10,18 @@ typedef struct emu_event {
     dmi_emu_mark *latest; /* NULL: never recorded */
     int device;
     bool timing;
+    const dmi_emu_op *captured; /* of a capture: the last operation; NULL: none */
 } emu_event;
+
+void dmi_emu_event_capture(void *event, const dmi_emu_op *last)
+{
+    ((emu_event *)event)->captured = last;
+}
+
+const dmi_emu_op *dmi_emu_event_captured(const void *event)
+{
+    return ((const emu_event *)event)->captured;
+}
 
 static dmi_emu_mark *latest_of(emu_event *e)
 {

@@ -221,6 +221,121 @@ dmi_stamp dmi_gpu_waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t 
     return wait;
 }
 
+/* Places of the steps in the graph, to be freed; NULL: all are in one chain. */
+static dmi_gpu_place *places_of(dmi_engine *e, int lane, uint64_t at, uint32_t length)
+{
+    bool aside = false;
+    dmi_gpu_work *work = e->gpu->aside[lane] ? malloc(length * sizeof *work) : NULL;
+    dmi_gpu_place *place = work ? malloc(length * sizeof *place) : NULL;
+    if (place) {
+        for (uint32_t i = 0; i < length; i++) {
+            dmi_gpu_work_of(dmi_lane_slot(&e->lane[lane], at + i), &work[i]);
+        }
+        dmi_gpu_branches(work, (int)length, place);
+        for (uint32_t i = 0; i < length; i++) {
+            aside = aside || place[i].aside;
+        }
+    }
+    free(work);
+    if (!aside) {
+        free(place);
+    }
+    return aside ? place : NULL;
+}
+
+/* The steps of a graph while it is captured. */
+typedef struct branches {
+    dmi_queue *main, *aside;
+    const dmi_gpu_place *place; /* [steps] NULL: all are in one chain */
+    dmi_event *end;             /* [steps] behind those aside; NULL: not made yet */
+    uint32_t last, waited;      /* the last step aside, from 1, and up to which one the main chain has waited */
+} branches;
+
+static dm_status mark(dmi_event *end, dmi_queue *queue)
+{
+    dm_status status = dmi_cu_event_create(false, end);
+    return status == DM_OK ? dmi_cu_capture_mark(*end, queue->stream) : status;
+}
+
+/* Step i, aside: it follows all that the main chain has. */
+static dm_status put_aside(dmi_engine *e, int lane, dmi_queued_step *w, uint32_t i, branches *b)
+{
+    dmi_event here = NULL;
+    dm_status status = mark(&here, b->main);
+    status = status == DM_OK ? dmi_cu_capture_after(b->aside->stream, here) : status;
+    status = status == DM_OK ? dmi_gpu_put_kernel(e, lane, b->aside, w) : status;
+    status = status == DM_OK ? mark(&b->end[i], b->aside) : status;
+    dmi_cu_event_destroy(here);
+    b->last = i + 1;
+    return status;
+}
+
+/* The main chain waits for step `after` aside; 0: for none. */
+static dm_status wait_for(branches *b, uint32_t after)
+{
+    if (after == 0) {
+        return DM_OK;
+    }
+    b->waited = after;
+    return dmi_cu_capture_after(b->main->stream, b->end[after - 1]);
+}
+
+static dm_status put_main(dmi_engine *e, int lane, dmi_queued_step *w, uint32_t after, branches *b)
+{
+    dm_status status = wait_for(b, after);
+    /* Nothing but kernels follow one another in a graph. One that begins early holds its room on the GPU while
+     * it waits, which kernels aside need; and it waits for one kernel alone. */
+    b->main->overlaps = after == 0 && b->last <= b->waited;
+    status = status == DM_OK ? dmi_gpu_put_kernel(e, lane, b->main, w) : status;
+    b->main->overlaps = false;
+    return status;
+}
+
+static dm_status put_steps(dmi_engine *e, int lane, uint64_t at, uint32_t length, branches *b)
+{
+    dm_status status = DM_OK;
+    for (uint32_t i = 0; i < length && status == DM_OK; i++) {
+        dmi_queued_step *w = dmi_lane_slot(&e->lane[lane], at + i);
+        const dmi_gpu_place place = b->place ? b->place[i] : (dmi_gpu_place){0};
+        status = place.aside ? put_aside(e, lane, w, i, b) : put_main(e, lane, w, (uint32_t)place.after, b);
+    }
+    return status == DM_OK ? wait_for(b, b->last > b->waited ? b->last : 0) : status;
+}
+
+/* *graph: NULL where that fails */
+static dm_status capture_steps(dmi_engine *e, int lane, uint64_t at, uint32_t length,
+                               const dmi_gpu_place *place, dmi_graph **graph)
+{
+    dmi_gpu *g = e->gpu;
+    branches b = {.main = g->queue[lane], .aside = g->aside[lane], .place = place};
+    *graph = NULL;
+    b.end = calloc(length, sizeof *b.end);
+    dm_status status = b.end ? dmi_cu_capture_begin(g->stream[lane])
+                             : dmi_fail(DM_ERR_NOMEM, "no memory for a graph's branches");
+    if (status == DM_OK) {
+        dm_status put = put_steps(e, lane, at, length, &b), end = dmi_cu_capture_end(g->stream[lane], graph);
+        status = put == DM_OK ? end : put;
+    }
+    for (uint32_t i = 0; b.end && i < length; i++) {
+        dmi_cu_event_destroy(b.end[i]);
+    }
+    free(b.end);
+    if (status != DM_OK) {
+        dmi_cu_graph_destroy(*graph);
+        *graph = NULL;
+    }
+    return status;
+}
+
+/* Kernels that come again and again are worth compiling. */
+static void set_repeats(dmi_gpu *g, int lane, bool repeats)
+{
+    g->queue[lane]->repeats = repeats;
+    if (g->aside[lane]) {
+        g->aside[lane]->repeats = repeats;
+    }
+}
+
 static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_graph *k)
 {
     dmi_gpu *g = e->gpu;
@@ -231,22 +346,17 @@ static void capture(dmi_engine *e, int lane, uint64_t at, uint32_t length, kept_
             (void)dmi_gpu_runs(e, w, w->step->desc);
         }
     }
-    dm_status status = dmi_cu_capture_begin(g->stream[lane]);
-    bool begun = status == DM_OK;
-    g->queue[lane]->overlaps = true; /* nothing but kernels follow one another in a graph */
-    g->queue[lane]->repeats = k->launches == OFTEN;
-    for (uint32_t i = 0; i < length && status == DM_OK; i++) {
-        status = dmi_gpu_put_kernel(e, lane, dmi_lane_slot(&e->lane[lane], at + i));
+    dmi_gpu_place *place = places_of(e, lane, at, length);
+    set_repeats(g, lane, k->launches == OFTEN);
+    dm_status status = capture_steps(e, lane, at, length, place, &k->graph);
+    if (status != DM_OK && place) {
+        dmi_log(DMI_LOG_INFO, "kernels of a program's graph run one after the other: %s", dmi_error_text());
+        status = capture_steps(e, lane, at, length, NULL, &k->graph);
     }
-    g->queue[lane]->overlaps = g->queue[lane]->repeats = false;
-    if (begun) {
-        dm_status end = dmi_cu_capture_end(g->stream[lane], &k->graph);
-        status = status == DM_OK ? end : status;
-    }
+    set_repeats(g, lane, false);
+    free(place);
     k->refused = status != DM_OK;
     if (k->refused) {
-        dmi_cu_graph_destroy(k->graph);
-        k->graph = NULL;
         dmi_log(DMI_LOG_INFO, "a program's kernels run one by one: %s", dmi_error_text());
     }
 }

@@ -121,9 +121,8 @@ void dmi_gpu_check_status(dmi_engine *e, const dmi_queued_step *w)
     }
 }
 
-dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w)
+dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queue *queue, dmi_queued_step *w)
 {
-    dmi_queue *queue = e->gpu->queue[lane];
     if (w->step->kind == DMI_STEP_EXCHANGE) {
         return dmi_gpu_put_exchange(e, lane, w);
     }
@@ -159,7 +158,8 @@ static dm_status kernel_step(dmi_engine *e, int lane, dmi_queued_step *w)
     }
     dm_status status = plant_endless(e, lane);
     status = status == DM_OK ? dmi_gpu_work_begin(e, lane) : status;
-    return status == DM_OK ? dmi_gpu_work_end(e, lane, w, dmi_gpu_put_kernel(e, lane, w)) : status;
+    return status == DM_OK ? dmi_gpu_work_end(e, lane, w, dmi_gpu_put_kernel(e, lane, e->gpu->queue[lane], w))
+                           : status;
 }
 
 static dm_status execute(dmi_engine *e, int lane, dmi_queued_step *w)

@@ -20,9 +20,15 @@ enum {
  * those in flight. Those of emulated GPUs go round earlier: every session makes the table, and tests get there.
  */
 #ifdef DMATH_WITH_CUDA
-    NUMBER_BITS = 20
+    NUMBER_BITS = 20,
 #else
-    NUMBER_BITS = 16
+    NUMBER_BITS = 16,
+#endif
+/* Bytes for the scratch of a step aside. Emulated GPUs of tests have little memory. */
+#ifdef DMATH_WITH_CUDA
+    ASIDE_SCRATCH = 16 << 20
+#else
+    ASIDE_SCRATCH = 256 << 10
 #endif
 };
 
@@ -76,6 +82,8 @@ typedef struct dmi_gpu_peer {
 struct dmi_gpu {
     int device;
     dmi_queue *queue[DMI_STAMP_LANES];
+    dmi_queue
+        *aside[DMI_STAMP_LANES]; /* of compute lanes but for the background: steps aside in their graphs */
     dmi_stream stream[STREAMS];
     dmi_stamp known[STREAMS];    /* positions of lanes a stream waits for already */
     uint64_t *arrivals[STREAMS]; /* [DMI_CHANNELS][endpoints] payloads of a peer a stream waits for already */
@@ -171,9 +179,30 @@ int dmi_gpu_launch_run(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at)
 uint32_t dmi_gpu_run_length(const dmi_queued_step *w);
 /* What those steps wait for, but for steps among them. */
 dmi_stamp dmi_gpu_waits_of(const dmi_engine *e, int lane, uint64_t at, uint32_t length);
+/* --- branch.c: steps of a graph that run beside others. What a step touches, in device memory. alone: nothing
+ * runs beside it. */
+typedef struct dmi_gpu_span {
+    uintptr_t from, to;
+    int rw;       /* DMI_READ, DMI_WRITE, DMI_READWRITE */
+    bool scratch; /* of a step aside it lies elsewhere */
+} dmi_gpu_span;
+typedef struct dmi_gpu_work {
+    int spans;
+    bool alone;
+    int64_t scratch; /* bytes */
+    dmi_gpu_span span[DMI_MAX_REFS];
+} dmi_gpu_work;
+typedef struct dmi_gpu_place {
+    bool aside;
+    int after; /* of the main chain: it waits for the step aside of this number, from 1, and those before; 0:
+                  for no more than the chain has waited for */
+} dmi_gpu_place;
+void dmi_gpu_work_of(const dmi_queued_step *w, dmi_gpu_work *work); /* it has its memory */
+/* place: [count] of each step */
+void dmi_gpu_branches(const dmi_gpu_work *work, int count, dmi_gpu_place *place);
 /* --- kernel.c: compute lanes; run tables */
-/* Puts the step's kernel on the lane's stream, by itself or into a graph. */
-DM_CHECKED dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queued_step *w);
+/* Puts the step's kernel on the queue, by itself or into a graph; an exchange on the lane's stream. */
+DM_CHECKED dm_status dmi_gpu_put_kernel(dmi_engine *e, int lane, dmi_queue *queue, dmi_queued_step *w);
 bool dmi_gpu_has_memory(const dmi_queued_step *w);
 /* False: to be tried again later. */
 bool dmi_gpu_issue_compute(dmi_engine *e, int lane, dmi_queued_step *w);

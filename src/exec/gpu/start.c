@@ -7,6 +7,24 @@
 
 enum { TABLES_SLAB = 4 << 20 };
 
+/* The queue of steps that run beside others in the lane's graphs. */
+static dm_status make_aside(dmi_engine *e, int lane)
+{
+    dmi_gpu *g = e->gpu;
+    dm_status status = dmi_cuda_queue_create(g->device, &g->aside[lane]);
+    if (status == DM_OK) {
+        g->aside[lane]->compile = e->config.map_compile;
+        g->aside[lane]->cache_dir = e->config.cache_dir;
+        g->aside[lane]->scratch = dmi_cu_malloc(ASIDE_SCRATCH);
+        if (!g->aside[lane]->scratch) {
+            status = dmi_gpu_no_memory(g, ASIDE_SCRATCH, "scratch of kernels that run beside others");
+        } else if (!dmi_cuda_queue_libraries(g->aside[lane])) {
+            status = dmi_fail(DM_ERR_INTERNAL, "%s", g->aside[lane]->error_text);
+        }
+    }
+    return status;
+}
+
 /* Lets the libraries allocate now what they allocate at first use. Later, allocation would wait for the whole
  * device. */
 static dm_status make_streams(dmi_engine *e)
@@ -26,6 +44,9 @@ static dm_status make_streams(dmi_engine *e)
         }
         if (status == DM_OK && compute && !dmi_cuda_queue_libraries(g->queue[lane])) {
             status = dmi_fail(DM_ERR_INTERNAL, "%s", g->queue[lane]->error_text);
+        }
+        if (status == DM_OK && compute && lane != e->background) {
+            status = make_aside(e, lane);
         }
         g->stream[lane] = status == DM_OK ? g->queue[lane]->stream : NULL;
         for (int i = 0; i < EVENTS && status == DM_OK; i++) {
@@ -192,6 +213,10 @@ void dmi_gpu_stop(dmi_engine *e)
     dmi_gpu_host_work_stop(e);
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
         dmi_cuda_queue_destroy(g->queue[lane]); /* waits for its work */
+        if (g->aside[lane]) {
+            dmi_cu_release(g->aside[lane]->scratch);
+        }
+        dmi_cuda_queue_destroy(g->aside[lane]);
         for (int i = 0; i < EVENTS; i++) {
             dmi_cu_event_destroy(g->events[lane].event[i].event);
         }

@@ -16,8 +16,6 @@ static void touch_all(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
     {                                                                                                          \
         touch_all(t, out);                                                                                     \
     }
-TOUCHES(conv_data)
-TOUCHES(conv_weights)
 TOUCHES(pooling)
 TOUCHES(pooling_back)
 TOUCHES(inner)
@@ -51,6 +49,19 @@ void dmi_conv_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     touch_all(t, out);
     touch_rows(t, 2, ((const dmi_convolution *)t->desc)->out[2], out);
+    out[4].scratch = true;
+}
+
+void dmi_conv_data_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    touch_all(t, out);
+    out[3].scratch = true;
+}
+
+void dmi_conv_weights_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
+{
+    touch_all(t, out);
+    out[4].scratch = true;
 }
 
 void dmi_relu_sums_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
