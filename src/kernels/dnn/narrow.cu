@@ -20,8 +20,16 @@ template <int WIDE> struct tile {
 struct portion {
     int32_t image, line, images, lines;
     int32_t column, columns; /* of the result */
-    int32_t begin, end;      /* of the depth; WEIGHTS: its pixels from 0 on */
+    int32_t first, count;    /* rows of the product */
+    int32_t begin, end, deep; /* of the depth; WEIGHTS: its pixels from 0 on. deep: how many */
     int32_t channel;         /* the patch's first */
+};
+
+/* Where a thread is. blockIdx.x: rank in the cluster, then the part; .y: of the tiles beside one another; .z:
+ * of those below. */
+struct whereabouts {
+    int warp, lane, split, rank, part, down;
+    int height; /* of the thread block's tile */
 };
 
 template <int CHUNK> static __device__ __forceinline__ void copy(float *to, const float *from, bool valid)
@@ -215,61 +223,72 @@ static __device__ __forceinline__ void store(const dmi_narrow_job &j, int64_t ro
     j.out[row * j.pitch + column] = j.relu && sum < 0 ? 0 : sum;
 }
 
-/* blockIdx.x: rank in the cluster, then the part; .y: of the tiles beside one another; .z: of those below */
-template <int KIND, int WIDE, bool FOURS>
-static __global__ void __launch_bounds__(THREADS) narrow(const __grid_constant__ dmi_narrow_job j)
+static __device__ __forceinline__ whereabouts find_thread(const dmi_narrow_job &j)
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    typedef tile<WIDE> T;
-    extern __shared__ float4 shared4[];
-    float *shared = (float *)shared4;
-    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
-    int split = (int)blockIdx.x, rank = split & (j.cluster - 1), part = split / j.cluster,
-        down = (int)blockIdx.z;
-    int height = DMI_NARROW_WARPS / j.spread * ROWS; /* of the thread block's tile */
-    int unit = KIND == DMI_NARROW_WEIGHTS ? split : down;
-    int image = (int)divided(unit, j.bands);
+    whereabouts t;
+    t.warp = (int)threadIdx.x / WARP;
+    t.lane = (int)threadIdx.x % WARP;
+    t.split = (int)blockIdx.x;
+    t.rank = t.split & (j.cluster - 1);
+    t.part = t.split / j.cluster;
+    t.down = (int)blockIdx.z;
+    t.height = DMI_NARROW_WARPS / j.spread * ROWS;
+    return t;
+}
 
+template <int KIND, int COLS>
+static __device__ __forceinline__ portion find_portion(const dmi_narrow_job &j, const whereabouts &t)
+{
+    int unit = KIND == DMI_NARROW_WEIGHTS ? t.split : t.down;
+    int image = (int)divided(unit, j.bands);
     portion p;
     p.image = image * j.images;
     p.line = (unit - image * (int)j.bands.extent) * j.lines;
     p.images = max(0, min(j.images, j.batch - p.image));
     p.lines = min(j.lines, (int)j.height.extent - p.line);
-    p.column = (int)blockIdx.y * T::COLS;
-    p.columns = min(T::COLS, j.columns - p.column);
-    int32_t pixels = p.images * p.lines * (int32_t)j.width.extent, first, count; /* rows of the product */
+    p.column = (int)blockIdx.y * COLS;
+    p.columns = min(COLS, j.columns - p.column);
+    int32_t pixels = p.images * p.lines * (int32_t)j.width.extent;
     if (KIND == DMI_NARROW_WEIGHTS) {
         p.begin = 0;
         p.end = pixels;
-        first = down * ROWS;
-        count = min(ROWS, j.rows + 1 - first);
-        p.channel = j.one ? first : 0;
+        p.first = t.down * ROWS;
+        p.count = min(ROWS, j.rows + 1 - p.first);
+        p.channel = j.one ? p.first : 0;
     } else {
-        p.begin = min(j.depth, split * j.deep_of);
+        p.begin = min(j.depth, t.split * j.deep_of);
         p.end = min(j.depth, p.begin + j.deep_of);
-        first = (p.image * (int32_t)j.height.extent + p.line) * (int32_t)j.width.extent;
-        count = pixels;
+        p.first = (p.image * (int32_t)j.height.extent + p.line) * (int32_t)j.width.extent;
+        p.count = pixels;
         p.channel = j.one ? p.begin : 0;
     }
-    int32_t deep = p.end - p.begin;
+    p.deep = p.end - p.begin;
+    return p;
+}
 
-    float *patch = shared, *matrix = shared + j.matrix_from;
-    int32_t *offset = (int32_t *)(shared + j.offsets_from);
-    for (int e = (int)threadIdx.x; e < deep; e += THREADS) {
+/* The two offsets of an element: of its place in the depth, in shared memory, and of this lane's rows. */
+template <int KIND, bool FOURS>
+static __device__ __forceinline__ void find_offsets(const dmi_narrow_job &j, const whereabouts &t,
+                                                    const portion &p, int32_t *offset, int32_t (&row)[OWN])
+{
+    for (int e = (int)threadIdx.x; e < p.deep; e += THREADS) {
         offset[e] = KIND == DMI_NARROW_WEIGHTS ? pixel_at(j, e) : place_at(j, p, p.begin + e);
     }
-    int32_t row[OWN];
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
-        int32_t r = min(warp / j.spread * ROWS + row_of<KIND, FOURS>(lane, i), max(count, 1) - 1);
+        int32_t r = min(t.warp / j.spread * ROWS + row_of<KIND, FOURS>(t.lane, i), max(p.count, 1) - 1);
         row[i] = KIND != DMI_NARROW_WEIGHTS ? pixel_at(j, r)
-                 : first + r == j.rows      ? max(0, min(j.deep, j.channels - p.channel))
-                                            : place_at(j, p, first + r);
+                 : p.first + r == j.rows    ? max(0, min(j.deep, j.channels - p.channel))
+                                            : place_at(j, p, p.first + r);
     }
-    after_previous();
+}
 
-    __shared__ float bias[T::COLS];
-    if (threadIdx.x < T::COLS) {
+/* Both operands and the bias, to shared memory. */
+template <int KIND, int COLS, bool FOURS>
+static __device__ __forceinline__ void copy_operands(const dmi_narrow_job &j, const portion &p, float *patch,
+                                                     float *matrix, float *bias)
+{
+    if (threadIdx.x < COLS) {
         bias[threadIdx.x] = KIND == DMI_NARROW_FORWARD && j.bias != NULL && (int)threadIdx.x < p.columns
                                 ? j.bias[p.column + threadIdx.x]
                                 : 0;
@@ -286,11 +305,17 @@ static __global__ void __launch_bounds__(THREADS) narrow(const __grid_constant__
     }
     asm volatile("cp.async.commit_group;\n\tcp.async.wait_group 0;" ::: "memory");
     __syncthreads();
+}
 
-    float sum[OWN][WIDE] = {};
-    int32_t groups = (deep + 3) / 4, k = groups * (warp % j.spread) / j.spread * 4,
-            end = min(deep, groups * (warp % j.spread + 1) / j.spread * 4);
-    const float *w = matrix + (KIND == DMI_NARROW_FORWARD ? lane % 4 * j.matrix_pitch : lane % 4);
+/* The sums of a lane, over its warp's part of the thread block's depth. */
+template <int KIND, int WIDE, bool FOURS>
+static __device__ __forceinline__ void
+make_sums(const dmi_narrow_job &j, const whereabouts &t, const portion &p, const float *patch,
+          const float *matrix, const int32_t *offset, const int32_t (&row)[OWN], float (&sum)[OWN][WIDE])
+{
+    int32_t groups = (p.deep + 3) / 4, k = groups * (t.warp % j.spread) / j.spread * 4,
+            end = min(p.deep, groups * (t.warp % j.spread + 1) / j.spread * 4);
+    const float *w = matrix + (KIND == DMI_NARROW_FORWARD ? t.lane % 4 * j.matrix_pitch : t.lane % 4);
     int32_t step = KIND == DMI_NARROW_FORWARD ? 1 : j.matrix_pitch;
     for (; k + 4 <= end; k += 4) {
         multiply<KIND, WIDE, FOURS, 4>(patch, w + k * step, j.matrix_pitch, row, offset + k, sum);
@@ -298,35 +323,44 @@ static __global__ void __launch_bounds__(THREADS) narrow(const __grid_constant__
     for (; k < end; k++) {
         multiply<KIND, WIDE, FOURS, 1>(patch, w + k * step, j.matrix_pitch, row, offset + k, sum);
     }
+}
 
-    if (KIND != DMI_NARROW_WEIGHTS && j.spread * j.cluster * j.parts == 1) {
+/* Of a lane that has all of the depth. */
+template <int KIND, int WIDE, bool FOURS>
+static __device__ __forceinline__ void store_sums(const dmi_narrow_job &j, const whereabouts &t,
+                                                  const portion &p, const float *bias,
+                                                  const float (&sum)[OWN][WIDE])
+{
 #pragma unroll
-        for (int i = 0; i < OWN; i++) {
+    for (int i = 0; i < OWN; i++) {
 #pragma unroll
-            for (int c = 0; c < WIDE; c++) {
-                int r = warp * ROWS + row_of<KIND, FOURS>(lane, i), column = lane % 4 + 4 * c;
-                if (r < count && column < p.columns) {
-                    store<KIND>(j, first + r, p.column + column, bias[column], sum[i][c]);
-                }
+        for (int c = 0; c < WIDE; c++) {
+            int r = t.warp * ROWS + row_of<KIND, FOURS>(t.lane, i), column = t.lane % 4 + 4 * c;
+            if (r < p.count && column < p.columns) {
+                store<KIND>(j, p.first + r, p.column + column, bias[column], sum[i][c]);
             }
         }
-        return;
     }
+}
 
-    /* The warps' sums, by columns, where the operands were; then the thread block's, by rows. */
-    float *mine = shared + warp * T::COLS * T::SUMS,
-          *block = shared + max(j.floats, DMI_NARROW_WARPS * T::COLS * T::SUMS);
+/* The warps' sums, by columns, where the operands were; then the thread block's, by rows, to `block`. */
+template <int KIND, int WIDE, bool FOURS>
+static __device__ __forceinline__ void add_warps(const dmi_narrow_job &j, const whereabouts &t, float *shared,
+                                                 float *block, const float (&sum)[OWN][WIDE])
+{
+    typedef tile<WIDE> T;
+    float *mine = shared + t.warp * T::COLS * T::SUMS;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < OWN; i++) {
 #pragma unroll
         for (int c = 0; c < WIDE; c++) {
-            mine[(lane % 4 + 4 * c) * T::SUMS + row_of<KIND, FOURS>(lane, i)] = sum[i][c];
+            mine[(t.lane % 4 + 4 * c) * T::SUMS + row_of<KIND, FOURS>(t.lane, i)] = sum[i][c];
         }
     }
     __syncthreads();
-    for (int e = (int)threadIdx.x; e < height * T::COLS; e += THREADS) {
-        int c = divided(e, j.tile), r = e - c * height;
+    for (int e = (int)threadIdx.x; e < t.height * T::COLS; e += THREADS) {
+        int c = divided(e, j.tile), r = e - c * t.height;
         const float *at = shared + (r / ROWS * j.spread * T::COLS + c) * T::SUMS + r % ROWS;
         float part_of[DMI_NARROW_WARPS], all = 0;
 #pragma unroll
@@ -339,59 +373,83 @@ static __global__ void __launch_bounds__(THREADS) narrow(const __grid_constant__
         }
         block[r * T::LINE + c] = all;
     }
+}
 
-    /* Those of the cluster, of which a thread block adds a range of rows, or columns where these are apart in
-     * memory. */
-    if (j.cluster > 1) {
-        cluster_sync();
-    } else {
-        __syncthreads();
-    }
+/* What a thread block of a cluster adds of the tile: a range of rows, or columns where these are apart in
+ * memory. */
+struct share {
+    int begin, count; /* the first row or column; elements */
+    int64_t tile;
+    float *partial; /* of the first part, where there are several */
+};
+
+template <int KIND, int COLS>
+static __device__ __forceinline__ share find_share(const dmi_narrow_job &j, const whereabouts &t,
+                                                   const portion &p)
+{
     const bool BY_ROW = KIND != DMI_NARROW_WEIGHTS;
-    int extent = BY_ROW ? count : p.columns, begin = extent * rank / j.cluster,
-        all = extent * (rank + 1) / j.cluster - begin;
-    all *= BY_ROW ? T::COLS : ROWS;
-    int64_t tile_of = (int64_t)down * gridDim.y + blockIdx.y;
-    float *partial = j.partial + (tile_of * j.parts * height * T::COLS + begin * (BY_ROW ? T::COLS : ROWS));
+    int extent = BY_ROW ? p.count : p.columns;
+    share s;
+    s.begin = extent * t.rank / j.cluster;
+    s.count = (extent * (t.rank + 1) / j.cluster - s.begin) * (BY_ROW ? COLS : ROWS);
+    s.tile = (int64_t)t.down * gridDim.y + blockIdx.y;
+    s.partial = j.partial + (s.tile * j.parts * t.height * COLS + s.begin * (BY_ROW ? COLS : ROWS));
+    return s;
+}
+
+/* Element e of the share; false: the result has none there. */
+template <int KIND, int COLS>
+static __device__ __forceinline__ bool element_of(const portion &p, const share &s, int e, int *r, int *c)
+{
+    const bool BY_ROW = KIND != DMI_NARROW_WEIGHTS;
+    *r = BY_ROW ? s.begin + e / COLS : e % ROWS;
+    *c = BY_ROW ? e % COLS : s.begin + e / ROWS;
+    return BY_ROW ? *c < p.columns : *r < p.count;
+}
+
+/* Adds the thread blocks' sums of the cluster: to the result, or a part of it. */
+template <int KIND, int COLS, int LINE>
+static __device__ __forceinline__ void add_cluster(const dmi_narrow_job &j, const whereabouts &t,
+                                                   const portion &p, const share &s, const float *block,
+                                                   const float *bias)
+{
     uint32_t peers[DMI_NARROW_CLUSTER];
 #pragma unroll
     for (int i = 0; i < DMI_NARROW_CLUSTER; i++) {
         peers[i] = peer_at(block, i < j.cluster ? i : 0);
     }
 #pragma unroll 2
-    for (int e = (int)threadIdx.x; e < all; e += THREADS) {
-        int r = BY_ROW ? begin + e / T::COLS : e % ROWS, c = BY_ROW ? e % T::COLS : begin + e / ROWS;
-        if (BY_ROW ? c >= p.columns : r >= count) {
+    for (int e = (int)threadIdx.x; e < s.count; e += THREADS) {
+        int r, c;
+        if (!element_of<KIND, COLS>(p, s, e, &r, &c)) {
             continue;
         }
         float part_of[DMI_NARROW_CLUSTER], total = 0;
 #pragma unroll
         for (int i = 0; i < DMI_NARROW_CLUSTER; i++) {
-            part_of[i] = i < j.cluster ? of_peer(peers[i] + (r * T::LINE + c) * 4) : 0;
+            part_of[i] = i < j.cluster ? of_peer(peers[i] + (r * LINE + c) * 4) : 0;
         }
 #pragma unroll
         for (int i = 0; i < DMI_NARROW_CLUSTER; i++) {
             total += part_of[i];
         }
         if (j.parts == 1) {
-            store<KIND>(j, first + r, p.column + c, bias[c], total);
+            store<KIND>(j, p.first + r, p.column + c, bias[c], total);
         } else {
-            partial[(int64_t)part * height * T::COLS + e] = total;
+            s.partial[(int64_t)t.part * t.height * COLS + e] = total;
         }
     }
-    if (j.cluster > 1) {
-        /* others may still read; what was stored is not for them */
-        asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
-    }
-    if (j.parts == 1) {
-        return;
-    }
+}
 
-    /* Those of all clusters, by the last one's thread block. */
+/* Adds the clusters' parts, in the thread block that comes last. */
+template <int KIND, int COLS>
+static __device__ __forceinline__ void add_parts(const dmi_narrow_job &j, const whereabouts &t,
+                                                 const portion &p, const share &s, const float *bias)
+{
     __shared__ bool last;
     __syncthreads();
     if (threadIdx.x == 0) {
-        uint32_t *ticket = j.ticket + tile_of * j.cluster + rank;
+        uint32_t *ticket = j.ticket + s.tile * j.cluster + t.rank;
         __threadfence();
         last = atomicAdd(ticket, 1u) == (uint32_t)j.parts - 1;
         if (last) {
@@ -400,17 +458,56 @@ static __global__ void __launch_bounds__(THREADS) narrow(const __grid_constant__
         }
     }
     __syncthreads();
-    for (int e = (int)threadIdx.x; last && e < all; e += THREADS) {
-        int r = BY_ROW ? begin + e / T::COLS : e % ROWS, c = BY_ROW ? e % T::COLS : begin + e / ROWS;
-        if (BY_ROW ? c >= p.columns : r >= count) {
+    for (int e = (int)threadIdx.x; last && e < s.count; e += THREADS) {
+        int r, c;
+        if (!element_of<KIND, COLS>(p, s, e, &r, &c)) {
             continue;
         }
         float total = 0;
 #pragma unroll 8
         for (int i = 0; i < j.parts; i++) {
-            total += __ldcg(partial + (int64_t)i * height * T::COLS + e);
+            total += __ldcg(s.partial + (int64_t)i * t.height * COLS + e);
         }
-        store<KIND>(j, first + r, p.column + c, bias[c], total);
+        store<KIND>(j, p.first + r, p.column + c, bias[c], total);
+    }
+}
+
+template <int KIND, int WIDE, bool FOURS>
+static __global__ void __launch_bounds__(THREADS) narrow(const __grid_constant__ dmi_narrow_job j)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    typedef tile<WIDE> T;
+    extern __shared__ float4 shared4[];
+    __shared__ float bias[T::COLS];
+    float *shared = (float *)shared4, *matrix = shared + j.matrix_from;
+    int32_t *offset = (int32_t *)(shared + j.offsets_from), row[OWN];
+    const whereabouts t = find_thread(j);
+    const portion p = find_portion<KIND, T::COLS>(j, t);
+    find_offsets<KIND, FOURS>(j, t, p, offset, row);
+    after_previous();
+    copy_operands<KIND, T::COLS, FOURS>(j, p, shared, matrix, bias);
+
+    float sum[OWN][WIDE] = {};
+    make_sums<KIND, WIDE, FOURS>(j, t, p, shared, matrix, offset, row, sum);
+    if (KIND != DMI_NARROW_WEIGHTS && j.spread * j.cluster * j.parts == 1) {
+        store_sums<KIND, WIDE, FOURS>(j, t, p, bias, sum);
+        return;
+    }
+    float *block = shared + max(j.floats, DMI_NARROW_WARPS * T::COLS * T::SUMS);
+    add_warps<KIND, WIDE, FOURS>(j, t, shared, block, sum);
+    if (j.cluster > 1) {
+        cluster_sync();
+    } else {
+        __syncthreads();
+    }
+    const share s = find_share<KIND, T::COLS>(j, t, p);
+    add_cluster<KIND, T::COLS, T::LINE>(j, t, p, s, block, bias);
+    if (j.cluster > 1) {
+        /* others may still read; what was stored is not for them */
+        asm volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
+    }
+    if (j.parts != 1) {
+        add_parts<KIND, T::COLS>(j, t, p, s, bias);
     }
 #endif
 }
