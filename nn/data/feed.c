@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOON = 20, HEAR_EVERY = 8 /* batches */ };
-static const double HEAR_AFTER_S = 0.1;
+enum { SOON = 20, HEAR_SOON = 8, HEAR_LATE = 32 /* batches */ };
+static const double NOTABLE_S = 0.001;
 
 struct nn_feed {
     nn_layer *layer;
@@ -26,8 +26,8 @@ struct nn_feed {
     int64_t next; /* the batch that the step takes next */
     double began; /* when the first batch had come */
     int64_t count, damaged;
-    double heard_s; /* when */
-    int64_t heard;  /* batches whose report by the readers has been read, or passed over */
+    int64_t hear;  /* the next report is read when so many have been taken */
+    int64_t heard; /* batches whose report by the readers has been read, or passed over */
 };
 
 /* --- opening and closing */
@@ -62,6 +62,7 @@ dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, n
         return dm_error_no_memory("the batches of a data layer", sizeof *f);
     }
     f->layer = layer;
+    f->hear = HEAR_SOON;
     f->type = type;
     f->state = state;
     f->images = images;
@@ -105,10 +106,11 @@ static dm_status hear_readers(nn_feed *f, int64_t taken)
     if (taken < f->heard) {
         return DM_OK;
     }
+    const double before = nn_feed_waited(f);
     dm_status status = nn_readers_report(f->readers, taken, tell_damage, f);
     if (status == DM_OK) {
         f->heard = taken + 1;
-        f->heard_s = nn_now_s();
+        f->hear = f->count + (nn_feed_waited(f) > before + NOTABLE_S ? HEAR_SOON : HEAR_LATE);
     }
     return status;
 }
@@ -232,7 +234,7 @@ static dm_status next_of_ring(nn_feed *f)
 /* --- a batch of the workers */
 
 /* The report about the batch before is read when the workers have been told to take this one, so that nothing
- * stands still for it. How long they wait need not be known each time. */
+ * stands still for it. How long they wait need not be known each time, and seldom where they hardly do. */
 static dm_status next_of_readers(nn_feed *f)
 {
     dm_array arrays[1 + NN_FEED_TOPS];
@@ -244,8 +246,7 @@ static dm_status next_of_readers(nn_feed *f)
         return status;
     }
     f->next++;
-    const bool late = f->count % HEAR_EVERY == 0 && nn_now_s() > f->heard_s + HEAR_AFTER_S;
-    if (f->count > 0 && (f->layer->net->skip_damaged || late)) {
+    if (f->count > 0 && (f->layer->net->skip_damaged || f->count >= f->hear)) {
         status = hear_readers(f, f->count - 1);
     }
     watch(f);
