@@ -12,7 +12,9 @@ enum {
     NEAR = 64,         /* and side by side 1/64 */
     TRIES = 400,
     FRESH = 16,
-    LOOKS = 10000000 /* pairs of workspaces that the tries may look at */
+    LOOKS = 10000000, /* pairs of workspaces that the tries may look at */
+    FAR = 12, /* where these orders need more than 1/12 above the least, there are so many times as many */
+    MORE = 20
 };
 
 static int by_rank(const void *a, const void *b)
@@ -150,6 +152,13 @@ static void rank_all(dmi_workspace *work, int count, int try, int highest, uint6
     qsort(work, (size_t)count, sizeof *work, by_rank);
 }
 
+/* Is it worth another try? */
+static bool goes_on(int try, int64_t looks, int64_t most, int64_t best)
+{
+    const int more = best > most + most / FAR ? MORE : 1;
+    return best > most + most / NEAR && try < more * TRIES && looks < more * (int64_t)LOOKS;
+}
+
 /* Several workspaces may lie in one place side by side. The general problem (dynamic storage allocation) is
  * NP-hard; a number of orders, of which the best is taken, mostly comes within two per cent of `most`, below
  * which nothing can be. Returns the number of places; -1: no memory; 0: no order needs less than `separate`. */
@@ -159,7 +168,7 @@ static int pack_places(dmi_workspace *work, int count, int64_t most, int64_t sep
     int64_t best = separate, end = 0, looks = 0;
     uint64_t state = 0;
     int places = 0, highest = -1;
-    for (int try = 0; lowest && try < TRIES && looks < LOOKS && best > most + most / NEAR; try++) {
+    for (int try = 0; lowest && goes_on(try, looks, most, best); try++) {
         rank_all(work, count, highest < 0 ? try % FRESH : try, highest, &state);
         int top_number = 0;
         int64_t top = pack_in_order(work, count, best, lowest, &top_number, &looks);
