@@ -330,13 +330,19 @@ static dm_status make_plans(alone *a, const dmi_sim_program *program, bool *fits
 {
     char why[DMI_ON_DEVICE_WHY];
     dm_status status = DM_OK;
+    dmi_plan_maker *make = program->make ? program->make : dmi_plan_make;
+    uint64_t members = 0;
     *fits = true;
-    for (int w = 0; w < a->workers && status == DM_OK && *fits; w++) {
-        dmi_plan_maker *make = program->make ? program->make : dmi_plan_make;
+    for (int w = 0; w < a->workers && status == DM_OK; w++) {
         status = make(&program->call[0], program->profile, w, &a->from[w]);
-        status = status == DM_OK ? dmi_plan_on_device(a->from[w], a->workers, &a->plan[w], why) : status;
+        members |= (uint64_t)(status == DM_OK && a->from[w]->nstep > 0) << w;
+    }
+    for (int w = 0; w < a->workers && status == DM_OK && *fits; w++) {
+        status = dmi_plan_on_device(a->from[w], a->workers, members, &a->plan[w], why);
         *fits = status == DM_OK && a->plan[w];
     }
+    a->report->workers = a->workers;
+    a->report->members = dmi_on_device_members(members, a->workers);
     status = status == DM_OK && *fits ? dmi_on_device_places(a->plan, a->workers, program->together, fits, why) : status;
     for (int w = 0; w < a->workers && status == DM_OK && *fits; w++) {
         if (program->change) {

@@ -72,6 +72,7 @@ typedef struct dmi_sim_report {
     int64_t found[DMI_SIM_FINDINGS];
     int64_t findings; /* in all */
     int64_t steps, bytes, messages;
+    int workers, members; /* of dmi_simulate_alone; members: those that have steps */
     int64_t workspace; /* of the endpoint and call that needs most */
     uint64_t closure;  /* of everything that is known to be done when each step starts */
     double plan_s, local_s, run_s;

@@ -55,13 +55,31 @@ static inline void sim_spec_random(dmt_random *r, int workers, int ndim, const i
     spec->workers = dmt_chance(r, 50) ? order : NULL;
 }
 
-static inline int sim_array_random(sim_program *p, dmt_random *r, dm_dtype dtype, int ndim,
-                                   const int64_t *shape)
+/* On these workers. */
+static inline int sim_array_among(sim_program *p, dmt_random *r, dm_dtype dtype, int ndim, const int64_t *shape,
+                                  const int *members, int count)
 {
     dmi_layout_spec spec;
     int order[64], map[SIM_MAP];
-    sim_spec_random(r, p->profile.workers, ndim, shape, &spec, order, map);
+    sim_spec_random(r, count, ndim, shape, &spec, order, map);
+    for (int i = 0; i < spec.nworkers; i++) {
+        order[i] = members[spec.workers ? order[i] : i];
+        spec.workers = i == spec.nworkers - 1 ? order : spec.workers;
+    }
+    for (int64_t i = 0; i < spec.map_count; i++) {
+        map[i] = members[map[i]];
+    }
     return sim_array(p, dtype, &spec);
+}
+
+static inline int sim_array_random(sim_program *p, dmt_random *r, dm_dtype dtype, int ndim,
+                                   const int64_t *shape)
+{
+    int all[64];
+    for (int w = 0; w < p->profile.workers; w++) {
+        all[w] = w;
+    }
+    return sim_array_among(p, r, dtype, ndim, shape, all, p->profile.workers);
 }
 
 static inline dm_dtype dtype_random(dmt_random *r, bool floats)

@@ -14,6 +14,7 @@ typedef struct recorded {
     dmi_call call[CALLS];
     int live[LIVE], lives;
     int64_t cols; /* 0: COLS */
+    int members, member[64]; /* the workers of all arrays; 0: all */
 } recorded;
 
 /* A new array, like one of the bases. */
@@ -66,7 +67,9 @@ static void record(recorded *t, dmt_random *r)
     for (int i = 0; i < BASES; i++) {
         int64_t shape[] = {dmt_chance(r, 50) ? dmt_int(r, 1, 20) : dmt_int(r, 20, 400),
                            t->cols ? t->cols : COLS};
-        assert_int_equal(sim_array_random(&t->sim, r, DM_F64, 2, shape), i);
+        assert_int_equal(t->members > 0 ? sim_array_among(&t->sim, r, DM_F64, 2, shape, t->member, t->members)
+                                        : sim_array_random(&t->sim, r, DM_F64, 2, shape),
+                         i);
     }
     for (int i = 0; i < OUTSIDE; i++) {
         (void)add_array(t, r, false);
@@ -207,6 +210,13 @@ static bool simulate_alone(int number, bool early, notices *n, dmi_sim_report *r
     sim_begin(&t.sim, (int)dmt_int(&r, 1, 9));
     t.sim.profile.gpu = true;
     t.cols = dmt_chance(&r, 20) ? MORE_COLS : COLS; /* some have payloads that are worth a notice */
+    if (dmt_chance(&r, 40)) {                       /* of a group */
+        for (int w = 0; w < t.sim.profile.workers; w++) {
+            t.member[w] = w;
+        }
+        dmt_shuffle(&r, t.sim.profile.workers, t.member);
+        t.members = (int)dmt_int(&r, 1, t.sim.profile.workers);
+    }
     record(&t, &r);
     t.sim.call[0] = dmi_program_call(&t.p, DMI_OP_program);
     dmi_sim_program program = on_devices(&t);
@@ -221,7 +231,7 @@ static bool simulate_alone(int number, bool early, notices *n, dmi_sim_report *r
 
 static void test_alone(void **state)
 {
-    int cases = (int)dmt_case_count(400), fitted = 0, given = 0, seen = 0;
+    int cases = (int)dmt_case_count(400), fitted = 0, given = 0, seen = 0, groups = 0;
     int64_t steps = 0;
     (void)state;
     for (int i = 0; i < cases; i++) {
@@ -233,17 +243,19 @@ static void test_alone(void **state)
         }
         assert_int_equal(report.findings, 0);
         steps += report.steps;
+        groups += report.members > 1 && report.members < report.workers;
         if (n.count > 0 && given < MOST_EARLY) { /* their senders overwrite what is still in use */
             given++;
             (void)simulate_alone(i, true, &n, &report);
             seen += report.found[DMI_SIM_RACE] > 0;
         }
     }
-    printf("%d of %d programs run alone, %d steps; notices that are given too early are seen in %d of %d "
-           "programs\n",
-           fitted, cases, (int)steps, seen, given);
+    printf("%d of %d programs run alone, %d of them of groups, %d steps; notices that are given too early are "
+           "seen in "
+           "%d of %d programs\n",
+           fitted, cases, groups, (int)steps, seen, given);
     assert_true(fitted > cases * 3 / 4); /* others have too many steps */
-    assert_true(cases < 400 || (given == MOST_EARLY && seen > given / 2));
+    assert_true(cases < 400 || (given == MOST_EARLY && seen > given / 2 && groups > cases / 8));
 }
 
 /* The first exchange of a plan that has arrivals, or pushes; NULL: there is none. */

@@ -13,8 +13,9 @@
  * Rows that workers sort together (option sort_exchange) occupy all workers of the session; while a group has
  * begun they are not sorted so.
  *
- * Programs of groups do not run on the GPUs alone (option program_device): calls of the workers that take no part
- * could wait for the kernels of such a program, which wait for one another.
+ * Programs of groups run on their GPUs alone as others do (option program_device). But while one is put on its
+ * GPUs the other workers of the session call nothing that waits for a GPU, and it waits until none of them
+ * does. So with that option a pipeline may wait for an allocation of another one.
  *
  * A call that reads or writes elements of an array on workers of the group that has begun waits for the workers
  * of this group alone, not for what others are still at; failures it returns as dm_group_sync does.

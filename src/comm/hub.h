@@ -91,27 +91,35 @@ typedef struct dmi_usage_rates { /* what its device reaches, a second; 0: not kn
 enum dmi_usage_flops { DMI_FLOPS_F64, DMI_FLOPS_F32, DMI_FLOPS_TF32, DMI_FLOPS_HALF };
 
 /* What a worker with a GPU tells the others of its host about programs that run on their devices alone
- * (exec/gpu/exchange.c). Each tells the others of number n + 1 only when all have told of n, so two of each are
- * enough. */
+ * (exec/gpu/exchange.c). A program has members, and two workers count the programs, runs and sections of which
+ * both are. Each tells the other of number n + 1 only when that one has told of n, so two of each are enough.
+ */
 enum { DMI_MEETING_WORKERS = 16 };
 typedef struct dmi_vote {
     bool yes;
-    void *base;     /* of its words and places, for workers of its process; */
-    int slab;       /* for others: in this slab, */
-    int64_t offset; /* so many bytes from its start */
-    int64_t place;  /* bytes from the base to its first place */
-    int64_t places; /* bytes of all places */
-    struct {
-        uint32_t payloads; /* of a run, from this worker */
-        int64_t flag;      /* bytes from the base to the first */
-    } from[DMI_MEETING_WORKERS];
+    void *base;        /* of its words and places, for workers of its process; */
+    int slab;          /* for others: in this slab, */
+    int64_t offset;    /* so many bytes from its start */
+    int64_t place;     /* bytes from the base to its first place */
+    uint32_t payloads; /* of a run, from whom it tells this */
+    int64_t flag;      /* bytes from the base to the first of their flags */
 } dmi_vote;
-typedef struct dmi_meeting {
+typedef struct dmi_meeting_with {         /* one other worker */
     atomic_uint_fast64_t votes, runs;     /* told so far */
     atomic_uint_fast64_t ready, launched; /* sections that are prepared, and on the stream */
-    atomic_int give_up;                   /* its kernels are to wait for nothing any more */
     dmi_vote vote[2];
     uint64_t culprit[2]; /* of a run: the command that failed first; 0: none */
+} dmi_meeting_with;
+enum dmi_stands { DMI_STANDS = 1, DMI_STANDS_LONG };
+typedef struct dmi_meeting {
+    dmi_meeting_with with[DMI_MEETING_WORKERS];
+    alignas(DMI_LINE)
+        atomic_int calls; /* it may be in a call that waits for a device: others do not launch then; */
+    atomic_int awaited;   /* one of them waits for that */
+    alignas(DMI_LINE) atomic_int launches; /* it puts a section on its stream in which not all workers take
+                                              part, or other members still do */
+    atomic_int stands;                     /* it would call, but others launch (enum dmi_stands) */
+    atomic_int give_up;                    /* its kernels are to wait for nothing any more */
 } dmi_meeting;
 
 typedef struct dmi_port {

@@ -709,8 +709,13 @@ static bool progress(dmi_engine *e)
 {
     bool moved = false;
     if (e->gpu) {
+        const bool entered = e->config.device->enter(e);
         moved = e->config.device->progress(e);
-        return (!e->held && retire(e)) || moved;
+        moved = (!e->held && retire(e)) || moved;
+        if (entered) {
+            e->config.device->leave(e);
+        }
+        return moved;
     }
     if (!e->thread_runs) {
         moved = dmi_compute_any(e);
@@ -728,13 +733,21 @@ bool dmi_engine_progress(dmi_engine *e)
     return progress(e) || moved;
 }
 
-/* Until nothing is in flight but a command that is being enqueued, or until that is true. */
+/* Until nothing is in flight but a command that is being enqueued, or until that is true. Others may launch
+ * meanwhile (exec/gpu/exchange.c). */
 static bool serve_until(dmi_engine *e, bool (*is_true)(dmi_engine *e))
 {
-    while (is_true ? !is_true(e) : e->first != e->pending) {
+    const dmi_device *device = e->gpu ? e->config.device : NULL;
+    const int depth = e->inside;
+    if (depth > 0) {
+        e->inside = 1;
+        device->leave(e);
+    }
+    while ((is_true ? !is_true(e) : e->first != e->pending) || (depth > 0 && !device->enter(e))) {
         bool moved = progress(e);
         int others = e->config.meanwhile ? e->config.meanwhile(e->config.context) : 0;
         if (others < 0) {
+            e->inside = depth;
             return false;
         }
         if (e->gpu) { /* the program may be ending: then the worker stays here */
@@ -745,6 +758,7 @@ static bool serve_until(dmi_engine *e, bool (*is_true)(dmi_engine *e))
             sched_yield(); /* the compute thread, or another worker, may need this core */
         }
     }
+    e->inside = depth;
     return true;
 }
 

@@ -197,10 +197,14 @@ typedef struct dmi_device {
     /* For measurements: the first `gpus` GPUs of this host each copy to the next, all at once and `count` times,
      * with nothing of dmath in between; seconds a copy of the slowest. */
     dm_status (*bare_ring)(int gpus, int64_t bytes, int count, double *seconds);
-    /* Agrees with the other workers whether a program runs on their devices alone (plan/on_device.h); plan
-     * NULL: not if it were for this worker. All workers ask for the same programs in the same order. Waits for
+    /* Agrees with the other members whether a program runs on their devices alone (plan/on_device.h); plan
+     * NULL: not if it were for this worker. All workers ask for their programs in one order. Waits for
      * them, and serves them meanwhile. */
-    bool (*agree)(struct dmi_engine *e, dmi_plan *plan);
+    bool (*agree)(struct dmi_engine *e, uint64_t members, dmi_plan *plan);
+    /* Between the two the worker may call what waits for devices. False: not now, as others put parts of such
+     * programs on their streams. They may be nested. */
+    bool (*enter)(struct dmi_engine *e);
+    void (*leave)(struct dmi_engine *e);
     void (*give_up)(struct dmi_engine *e); /* what kernels wait for will not come; for any thread */
     bool (*progress)(struct dmi_engine *e);
     void (*stop)(struct dmi_engine *e);
@@ -255,6 +259,8 @@ typedef struct dmi_engine {
     int next_compute; /* counts the choices of the next compute lane */
     bool held;        /* a GPU's: no frames are taken and no memory given back, for that may wait for devices
                          (exec/gpu/exchange.c) */
+    bool sections;    /* a GPU's: there may be programs that run on their devices alone */
+    int inside;       /* config.device->enter without leave */
     uint64_t fence;   /* of the compute lane: the end of the last program on its device alone, or plan between
                          others; what comes later waits for it */
     dmi_lane lane[DMI_STAMP_LANES];

@@ -29,18 +29,12 @@ void dmi_explain_printf(dmi_session *s, const char *format, ...)
     }
 }
 
-/* A program that leaves out workers does not run on the devices alone. */
-static bool everywhere(const dmi_session *s, const dmi_call *call)
-{
-    uint64_t members = dmi_program_members(call->tail);
-    return s->workers < 64 && ~members << (64 - s->workers) == 0;
-}
-
 /* Could the workers run a program on their devices alone? */
 typedef struct alone {
     char why[DMI_ON_DEVICE_WHY + 24];      /* the first reason against it */
     dmi_plan *plan[DMI_ON_DEVICE_WORKERS]; /* of those that could */
     int64_t most;                          /* bytes of a worker for payloads */
+    uint64_t members;
 } alone;
 
 static void note_why(alone *a, int worker, const char *text)
@@ -55,7 +49,7 @@ static dm_status try_alone(const dmi_session *s, const dmi_call *call, int worke
     char text[DMI_ON_DEVICE_WHY] = "";
     dmi_plan *plan = NULL, *made = NULL;
     dm_status status = dmi_plan_make(call, &s->profile, worker, &plan);
-    status = status == DM_OK ? dmi_plan_on_device(plan, s->workers, &made, text) : status;
+    status = status == DM_OK ? dmi_plan_on_device(plan, s->workers, a->members, &made, text) : status;
     if (made) {
         a->plan[worker] = made;
     } else if (status == DM_OK) {
@@ -69,9 +63,9 @@ static dm_status find_alone(dmi_session *s, const dmi_call *call, alone *a)
 {
     char text[DMI_ON_DEVICE_WHY] = "";
     dm_status status = DM_OK;
-    if (!everywhere(s, call)) {
-        snprintf(a->why, sizeof a->why,
-                 "some workers take no part, and their calls could wait for its kernels");
+    a->members = dmi_program_members(call->tail);
+    if (dmi_on_device_members(a->members, s->workers) < 2) {
+        snprintf(a->why, sizeof a->why, "it has one worker");
         return DM_OK;
     }
     for (int w = 0; w < s->workers && status == DM_OK; w++) {
@@ -105,6 +99,9 @@ static void print_alone(dmi_session *s, const alone *a)
     dmi_explain_printf(s, "  on the devices alone: yes, with up to %" PRId64 " bytes a worker for payloads\n",
                        a->most);
     for (int w = 0; w < s->workers; w++) {
+        if (!dmi_on_device_member(a->members, w)) {
+            continue;
+        }
         dmi_explain_printf(s, "  alone, worker %d: %" PRId64 " bytes of workspace, %" PRId64 " for payloads\n",
                            w, a->plan[w]->workspace,
                            a->plan[w]->on_device->together ? 0 : a->plan[w]->on_device->places);

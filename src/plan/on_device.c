@@ -662,7 +662,7 @@ static void number_payloads(maker *m, dmi_on_device *d)
     }
 }
 
-static bool begin(maker *m, dmi_plan *plan, int workers)
+static bool begin(maker *m, dmi_plan *plan, int workers, uint64_t members)
 {
     dmi_plan *to = calloc(1, sizeof *to);
     size_t steps = (size_t)plan->nstep + 1;
@@ -700,6 +700,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers)
         return false;
     }
     to->on_device->workers = workers;
+    to->on_device->members = members;
     for (int i = 0; i < plan->nwork; i++) {
         (void)add_work(m, plan->work_bytes[i]);
     }
@@ -743,14 +744,15 @@ static bool find_section(dmi_plan *plan, char why[DMI_ON_DEVICE_WHY])
     return true;
 }
 
-dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out, char why[DMI_ON_DEVICE_WHY])
+dm_status dmi_plan_on_device(dmi_plan *plan, int workers, uint64_t members, dmi_plan **out,
+                             char why[DMI_ON_DEVICE_WHY])
 {
     maker m;
     *out = NULL;
     if (!may(plan, workers, why)) {
         return DM_OK;
     }
-    if (begin(&m, plan, workers)) {
+    if (begin(&m, plan, workers, members)) {
         const uint32_t all[DMI_CHANNELS] = {plan->lane_steps[DMI_LANE_RECV], plan->lane_steps[DMI_LANE_RECV_1]};
         for (int i = 0; i < plan->nstep && !m.failed; i++) {
             take_step(&m, i);

@@ -55,6 +55,7 @@ typedef struct dmi_work_unit {
 
 typedef struct dmi_on_device {
     int workers;
+    uint64_t members; /* bits of those that take part; the others have no steps */
     /* The *section*: steps (ordinals) from the first exchange to the last, which are put on the stream
      * together, and have no work of the host. Without exchanges: the step that ends the run. */
     uint32_t first, last;
@@ -68,11 +69,25 @@ typedef struct dmi_on_device {
     void (*free)(struct dmi_on_device *d);                           /* frees it; NULL: there is none */
 } dmi_on_device;
 
-/* The plan of a program as one that runs on its device alone, but for the places of payloads. *out is NULL
- * where it cannot: then `why` says why. The new plan keeps a reference to the old one. DM_ERR_NOMEM. */
+/* The plan of a program of these members as one that runs on its device alone, but for the places of payloads.
+ * *out is NULL where it cannot: then `why` says why. The new plan keeps a reference to the old one.
+ * DM_ERR_NOMEM. */
 enum { DMI_ON_DEVICE_WHY = 96 };
-DM_CHECKED dm_status dmi_plan_on_device(dmi_plan *plan, int workers, dmi_plan **out,
+DM_CHECKED dm_status dmi_plan_on_device(dmi_plan *plan, int workers, uint64_t members, dmi_plan **out,
                                         char why[DMI_ON_DEVICE_WHY]);
+static inline bool dmi_on_device_member(uint64_t members, int worker)
+{
+    return members >> worker & 1;
+}
+/* How many of that many workers they are. */
+static inline int dmi_on_device_members(uint64_t members, int workers)
+{
+    int count = 0;
+    for (int w = 0; w < workers; w++) {
+        count += w >= 64 || dmi_on_device_member(members, w);
+    }
+    return count;
+}
 /* on_device_places.c: sets the places in the plans of all workers, which depend on one another: every worker makes
  * them all, and finds the same. together: workspaces may lie beside places. *fits: false where a worker's would
  * take too much; then `why` says so. DM_ERR_NOMEM. */

@@ -183,10 +183,15 @@ static bool look(dmi_worker *w)
     if (w->engine.gpu) {
         dmi_compute_enter(&w->engine);
     }
-    bool moved = dmi_worker_take_frames(w);
+    const dmi_device *device = w->engine.gpu ? w->engine.config.device : NULL;
+    const bool entered = device && device->enter(&w->engine);
+    bool moved = (entered || !device) && dmi_worker_take_frames(w);
     moved = dmi_engine_progress(&w->engine) || moved;
     bool told = dmi_engine_report_more(&w->engine);
     moved = told || moved;
+    if (entered) {
+        device->leave(&w->engine);
+    }
     if (w->engine.gpu) {
         dmi_compute_leave(&w->engine);
     }
@@ -231,6 +236,7 @@ void dmi_worker_serve(dmi_worker *w)
     if (w->engine.usage && dmi_engine_rates(&w->engine, &w->profile.rates) != DM_OK) {
         dmi_log(DMI_LOG_WARN, "the profile does without the rates of the machine: %s", dmi_error_text());
     }
+    w->engine.sections = w->engine.gpu && w->profile.on_device;
     dmi_bell *bell = &w->engine.port->bell;
     dmi_backoff backoff = {0};
     while (!w->stopping || !dmi_engine_idle(&w->engine) || (w->drained && !w->drained(w))) {

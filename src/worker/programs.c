@@ -70,7 +70,7 @@ static dm_status begin(dmi_worker *w, const void *frame, void *out)
         return dmi_fail(DM_ERR_NOMEM, "no memory for a program");
     }
     program->skipped = !dmi_worker_takes_part(w, f->members);
-    program->everywhere = w->profile.workers < 64 && ~f->members << (64 - w->profile.workers) == 0;
+    program->members = f->members;
     w->program[f->program] = program;
     w->receiving = program;
     return DM_OK;
@@ -153,7 +153,8 @@ static dm_status plan_for(dmi_worker *w, const struct dmi_worker_program *progra
 
 static bool may_be_alone(const dmi_worker *w, const struct dmi_worker_program *program)
 {
-    return w->profile.on_device && program->everywhere;
+    return w->profile.on_device && !program->skipped &&
+           dmi_on_device_members(program->members, w->profile.workers) > 1;
 }
 
 static dm_status end(dmi_worker *w, const void *frame, void *out)
@@ -176,7 +177,7 @@ static dm_status plan_other(dmi_worker *w, const struct dmi_worker_program *prog
 {
     dmi_plan *plan = NULL;
     dm_status status = plan_for(w, program, other, true, &plan);
-    status = status == DM_OK ? dmi_plan_on_device(plan, w->profile.workers, alone, why) : status;
+    status = status == DM_OK ? dmi_plan_on_device(plan, w->profile.workers, program->members, alone, why) : status;
     dmi_plan_release(plan);
     return status;
 }
@@ -189,7 +190,7 @@ static dmi_plan *plan_alone(dmi_worker *w, const struct dmi_worker_program *prog
     const int workers = w->profile.workers;
     dmi_plan *plan[DMI_ON_DEVICE_WORKERS] = {NULL};
     bool all = workers <= DMI_ON_DEVICE_WORKERS;
-    dm_status status = all ? dmi_plan_on_device(program->plan, workers, &plan[w->me], why) : DM_OK;
+    dm_status status = all ? dmi_plan_on_device(program->plan, workers, program->members, &plan[w->me], why) : DM_OK;
     all = all && plan[w->me];
     for (int other = 0; other < workers && all && status == DM_OK; other++) {
         status = other == w->me ? DM_OK : plan_other(w, program, other, &plan[other], why);
@@ -205,13 +206,13 @@ static dmi_plan *plan_alone(dmi_worker *w, const struct dmi_worker_program *prog
     return all ? plan[w->me] : NULL;
 }
 
-/* Do all workers run the program on their devices alone? */
+/* Do all who take part run the program on their devices alone? */
 static bool agree(dmi_worker *w, struct dmi_worker_program *program)
 {
     const dmi_device *device = w->engine.config.device;
     char why[DMI_ON_DEVICE_WHY] = "there is no memory";
     dmi_plan *alone = plan_alone(w, program, why);
-    bool agreed = device->agree(&w->engine, alone);
+    bool agreed = device->agree(&w->engine, program->members, alone);
     if (alone) {
         snprintf(why, sizeof why, "%s", agreed ? "yes" : "not all workers can");
     }

@@ -179,7 +179,7 @@ typedef struct dmi_worker_program {
     int seeds, *seed;  /* [seeds] numbers that advance with it */
     uint32_t group, group_place; /* of its calls, if all have one */
     bool skipped;      /* it takes no part */
-    bool everywhere;   /* all workers take part */
+    uint64_t members;  /* who takes part (dmi_worker_takes_part) */
     dmi_plan *plan;
     dmi_course course; /* of a program with loops, which has no plan of its own */
 } dmi_worker_program;

@@ -331,7 +331,7 @@ static void test_others(void **state)
     right(dm_program_end(s, &program[2]));
     explain_run(s, program[2], "call 2 is work of the host between transfers\n");
     explain_run(s, program[0], "on the devices alone: no, on worker 0 call 1 has a payload of ");
-    explain_run(s, program[1], "on the devices alone: no, some workers take no part, and their calls could wait for its kernels\n");
+    explain_run(s, program[1], "on the devices alone: no, it has one worker\n");
     for (int i = 0; i < 2; i++) {
         right(dm_program_run(s, program[i], 3, 0, NULL));
     }
@@ -660,6 +660,122 @@ static void test_arrows(void **state)
     }
 }
 
+/* --- groups --- */
+
+/* Of two workers next to each other, which are overlapping groups, or the same one. */
+typedef struct pair {
+    dm_group group;
+    dm_array x, turned, sum;
+    dm_program program;
+} pair;
+
+static void make_pair(dm_session *s, int number, pair *p)
+{
+    const int members[] = {number, (number + 1) % dm_workers(s)};
+    const int64_t shape[] = {ROWS, COLS}, cols[] = {COLS};
+    right(dm_group_create(s, members, 2, &p->group));
+    right(dm_group_begin(s, p->group));
+    dm_layout rows = dm_layout_rows(s), by_cols = dm_layout_cols(s), all = dm_layout_replicated(s);
+    right(dm_array_create(s, DM_F32, 2, shape, &rows, &p->x));
+    right(dm_array_create(s, DM_F32, 2, shape, &by_cols, &p->turned));
+    right(dm_array_create(s, DM_F32, 1, cols, &all, &p->sum));
+    right(dm_fill_uniform(s, p->x, -1, 1, (uint64_t)number));
+    right(dm_fill(s, p->sum, 0));
+    right(dm_program_begin(s));
+    right(dm_program_repeat(s, 2));
+    right(dm_copy(s, p->x, p->turned));
+    map(s, "0.9 * x + 0.001 * y", p->turned, p->sum, p->turned);
+    right(dm_copy(s, p->turned, p->x));
+    right(dm_sum(s, p->x, (int[]){0}, 1, 1, 0, p->sum));
+    right(dm_program_repeat_end(s));
+    right(dm_program_end(s, &p->program));
+    right(dm_group_end(s));
+}
+
+/* Commands of one worker, which takes no part in some of the programs that run: they allocate, give memory
+ * back, make graphs. */
+static void keep_busy(dm_session *s, int worker, int round, dm_array *kept)
+{
+    dm_layout one = dm_layout_single(worker);
+    const int64_t n = 40000 + 30000 * (round % 3);
+    dm_array x;
+    dm_program program;
+    right(dm_array_create(s, DM_F32, 1, &n, &one, &x));
+    right(dm_fill(s, x, 1));
+    right(dm_program_begin(s));
+    right(dm_map(s, "2 * x", 1, (dm_map_arg[]){DM_ARG("x", x)}, x));
+    right(dm_apply(s, "add one", 1, &x, (int[]){DM_READWRITE}, NULL, 0));
+    right(dm_sum(s, x, (int[]){0}, 1, 1, 1, *kept));
+    right(dm_program_end(s, &program));
+    right(dm_program_run(s, program, 2, 0, NULL));
+    right(dm_program_destroy(s, program));
+    right(dm_array_destroy(s, x));
+}
+
+typedef struct groups_results {
+    float x[MOST][ROWS * COLS], sum[MOST][COLS], busy[MOST], all[ROWS * COLS];
+} groups_results;
+
+static void run_groups(const char *options, groups_results *r)
+{
+    enum { ROUNDS = 24 };
+    const int64_t shape[] = {ROWS, COLS};
+    dm_session *s;
+    dm_array all, turned, busy[MOST];
+    dm_program everywhere;
+    pair of[MOST];
+    int64_t alive;
+    memset(r, 0, sizeof *r);
+    right(open_session(options, &s));
+    const int workers = dm_workers(s);
+    dm_layout rows = dm_layout_rows(s), by_cols = dm_layout_cols(s);
+    right(dm_array_create(s, DM_F32, 2, shape, &rows, &all));
+    right(dm_array_create(s, DM_F32, 2, shape, &by_cols, &turned));
+    right(dm_fill(s, all, 1));
+    right(dm_program_begin(s));
+    right(dm_copy(s, all, turned));
+    right(dm_map(s, "x + 1", 1, (dm_map_arg[]){DM_ARG("x", turned)}, turned));
+    right(dm_copy(s, turned, all));
+    right(dm_program_end(s, &everywhere));
+    for (int w = 0; w < workers; w++) {
+        dm_layout one = dm_layout_single(w);
+        make_pair(s, w, &of[w]);
+        right(dm_array_create(s, DM_F32, 0, NULL, &one, &busy[w]));
+        right(dm_fill(s, busy[w], 0));
+        if (strstr(options, "program_device=on")) {
+            explain_run(s, of[w].program, "on the devices alone: yes");
+        }
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int k = 0; k < workers; k++) {
+            right(dm_program_run(s, of[(k + round) % workers].program, 1 + round % 4, 0, NULL));
+            keep_busy(s, (k + 2 * round) % workers, round, &busy[(k + 2 * round) % workers]);
+        }
+        if (round % 3 == 0) {
+            right(dm_program_run(s, everywhere, 2, 0, NULL));
+        }
+    }
+    for (int w = 0; w < workers; w++) {
+        right(dm_group_sync(s, of[w].group));
+        right(dm_read(s, of[w].x, r->x[w]));
+        right(dm_read(s, of[w].sum, r->sum[w]));
+        right(dm_read(s, busy[w], &r->busy[w]));
+    }
+    right(dm_read(s, all, r->all));
+    right(dm_finalize(s, &alive));
+}
+
+/* Programs of groups that overlap, beside commands of workers that take no part. */
+static void test_groups(void **state)
+{
+    static groups_results want, got;
+    (void)state;
+    two_gpus_or_skip();
+    run_groups("", &want);
+    run_groups(",program_device=on", &got);
+    assert_memory_equal(&want, &got, sizeof want);
+}
+
 int main(void)
 {
     if (dm_register("add one", add_one) != DM_OK || dm_register("note time", note_time) != DM_OK) {
@@ -671,6 +787,7 @@ int main(void)
                                        cmocka_unit_test(test_others),   cmocka_unit_test(test_segments),
                                        cmocka_unit_test(test_room),     cmocka_unit_test(test_failure),
                                        cmocka_unit_test(test_second_failure),
-                                       cmocka_unit_test(test_cancel),   cmocka_unit_test(test_arrows)};
+                                       cmocka_unit_test(test_cancel),   cmocka_unit_test(test_arrows),
+                                       cmocka_unit_test(test_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

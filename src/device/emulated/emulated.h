@@ -10,7 +10,8 @@
  *   DMATH_EMULATED_DELAY_US    one operation in four first sleeps at random, up to so long (0)
  *   DMATH_EMULATED_KERNEL_US   every kernel takes so long, and what it needs (0)
  *   DMATH_EMULATED_BUS_IDS     their PCI addresses, with commas between them (they have none)
- *   DMATH_EMULATED_WAITS       1: what allocates, gives back memory or makes a graph waits for all devices (0)
+ *   DMATH_EMULATED_WAITS       1: what allocates, gives back memory or makes a graph waits for all devices, and
+ *                              keeps other threads from using them meanwhile (0)
  *   DMATH_EMULATED_RANGES      a file: ranges for a profiler are appended to it (none)
  *   DMATH_EMULATED_CUDA_MPI    0: the MPI library says that it takes no memory of devices (1: it does) */
 #ifndef DMI_EMULATED_H

@@ -20,6 +20,7 @@ struct dmi_emu_stream {
     dmi_emu_op *first, **last;
     int device;
     int64_t delay_us, kernel_us;
+    bool waits;
     uint64_t random;
     atomic_int busy;             /* does an operation, other than to wait */
     bool abandoned;              /* of the thread alone: what remains is dropped */
@@ -33,6 +34,11 @@ static struct {
     uint64_t made;
     atomic_int quiesced; /* the process ends */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* While a call waits for all devices no thread puts anything on a stream, as if the driver had one lock for the
+ * process. */
+static pthread_rwlock_t driver = PTHREAD_RWLOCK_INITIALIZER;
+static _Thread_local bool waits_for_all;
 
 /* --- operations ------------------------------------------------------------------------ */
 void *dmi_emu_op_new(size_t bytes)
@@ -116,12 +122,19 @@ void dmi_emu_put(dmi_emu_stream *s, dmi_emu_op *op)
     if (dmi_emu_keep(s, op)) {
         return;
     }
+    const bool locks = s->waits && !waits_for_all;
     op->next = NULL;
+    if (locks) {
+        pthread_rwlock_rdlock(&driver);
+    }
     pthread_mutex_lock(&s->lock);
     *s->last = op;
     s->last = &op->next;
     pthread_cond_signal(&s->more);
     pthread_mutex_unlock(&s->lock);
+    if (locks) {
+        pthread_rwlock_unlock(&driver);
+    }
 }
 
 int dmi_emu_device_of(const dmi_emu_stream *s)
@@ -222,6 +235,7 @@ dm_status dmi_cu_stream_create(dmi_stream *out)
     s->device = dmi_emu_current();
     dmi_emu_settings settings = dmi_emu_settings_read();
     s->delay_us = settings.delay_us;
+    s->waits = settings.waits;
     s->kernel_us = settings.kernel_us;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->more, NULL);
@@ -312,15 +326,24 @@ static void wait_some_time(dmi_emu_mark *mark, int device, int64_t until_ns)
 void dmi_emu_may_wait(void)
 {
     const dmi_emu_settings settings = dmi_emu_settings_read();
-    for (int device = 0; settings.waits && device < settings.devices; device++) {
+    if (!settings.waits) {
+        return;
+    }
+    pthread_rwlock_wrlock(&driver);
+    waits_for_all = true;
+    for (int device = 0; device < settings.devices; device++) {
         dmi_emu_device_wait(device);
     }
+    waits_for_all = false;
+    pthread_rwlock_unlock(&driver);
 }
 
 void dmi_emu_device_wait(int device)
 {
     int64_t until_ns = dmi_now_ns() + DEVICE_WAIT_NS, n = 0, room = 0;
     dmi_emu_mark **marks = NULL;
+    const bool before = waits_for_all;
+    waits_for_all = true;
     pthread_mutex_lock(&all.lock);
     for (const dmi_emu_stream *s = all.first; s; s = s->next) {
         room += s->device == device;
@@ -332,6 +355,7 @@ void dmi_emu_device_wait(int device)
         }
     }
     pthread_mutex_unlock(&all.lock);
+    waits_for_all = before;
     for (int64_t i = 0; i < n; i++) {
         if (marks[i]) {
             wait_some_time(marks[i], device, until_ns);

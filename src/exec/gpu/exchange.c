@@ -10,8 +10,9 @@
  *
  * A kernel that waits for a peer holds up every call that waits for the device, and such a call may hold up
  * calls for other devices. So a section (the steps from the first exchange to the last) is put on its stream
- * all at once. Before, all workers tell that they have done whatever may wait for a device; from then on until
- * all have put it on their streams, they do nothing of that kind. */
+ * all at once. Before, all members of the program tell that they have done whatever may wait for a device; from
+ * then on until all have put it on their streams, they do nothing of that kind. Nor do the other workers of the
+ * session, but only while the members launch (dmi_gpu_enter). */
 #include "kernels/cuda/exchange.h"
 #include "base/config.h"
 #include "exec/gpu/parts.h"
@@ -26,12 +27,15 @@ typedef struct places {
     dmi_engine *engine;
     dmi_allocation memory;
     uint32_t *run;
-    dmi_vote here, at[DMI_ON_DEVICE_WORKERS]; /* this worker's vote; those of the others, .. */
+    dmi_vote here, at[DMI_ON_DEVICE_WORKERS]; /* this worker's vote; those of the others to it, .. */
+    int64_t flag[DMI_ON_DEVICE_WORKERS];      /* bytes from the base to the first flag of what each sends */
     char *base[DMI_ON_DEVICE_WORKERS];        /* .. and where their memory is for this worker */
     bool kept[DMI_ON_DEVICE_WORKERS];         /* it is another process's, and stays mapped */
 } places;
 
-_Static_assert((int)DMI_ON_DEVICE_WORKERS <= (int)DMI_MEETING_WORKERS, "a vote has room for all workers");
+_Static_assert((int)DMI_ON_DEVICE_WORKERS <= (int)DMI_MEETING_WORKERS, "a meeting has room for all workers");
+
+static const int64_t GIVE_WAY_NS = 100000, STANDS_LONG_NS = 200000;
 
 /* --- memory --- */
 
@@ -90,12 +94,10 @@ static dm_status make_places(dmi_engine *e, dmi_on_device *d)
                          .base = p->memory.base,
                          .slab = p->memory.slab,
                          .offset = p->memory.offset,
-                         .place = begin,
-                         .places = d->places};
+                         .place = begin};
     int64_t flag = (1 + d->workers) * (int64_t)sizeof *p->run;
     for (int w = 0; w < d->workers; w++) {
-        p->here.from[w].payloads = d->from[w];
-        p->here.from[w].flag = flag;
+        p->flag[w] = flag;
         flag += d->from[w] * (int64_t)sizeof *p->run;
     }
     const uint32_t first = 1;
@@ -139,13 +141,40 @@ static dmi_meeting *meeting_of(const dmi_engine *e, int worker)
     return &dmi_hub_port(e->config.hub, worker)->meeting;
 }
 
-static void ring_all(dmi_engine *e)
+/* What this worker tells another one, and is told by it. */
+static dmi_meeting_with *told_to(const dmi_engine *e, int worker)
 {
-    for (int w = 0; w < e->config.endpoints - 1; w++) {
-        if (w != e->config.me) {
-            dmi_bell_ring(&dmi_hub_port(e->config.hub, w)->bell);
-        }
+    return &e->port->meeting.with[worker];
+}
+
+static dmi_meeting_with *told_by(const dmi_engine *e, int worker)
+{
+    return &meeting_of(e, worker)->with[e->config.me];
+}
+
+/* The next worker of these but this one, from w on; -1: there is none. */
+static int next_of(const dmi_engine *e, uint64_t members, int w)
+{
+    const int workers = DMI_MIN(e->config.endpoints - 1, DMI_MEETING_WORKERS);
+    while (w < workers && (w == e->config.me || !dmi_on_device_member(members, w))) {
+        w++;
     }
+    return w < workers ? w : -1;
+}
+
+#define FOR_OTHERS(w, e, members) for (int w = next_of(e, members, 0); w >= 0; w = next_of(e, members, w + 1))
+
+static void ring(const dmi_engine *e, uint64_t members)
+{
+    FOR_OTHERS(w, e, members)
+    {
+        dmi_bell_ring(&dmi_hub_port(e->config.hub, w)->bell);
+    }
+}
+
+static bool is_broken(const dmi_engine *e, int worker)
+{
+    return atomic_load(&dmi_hub_port(e->config.hub, worker)->broken);
 }
 
 static void let_go(dmi_gpu_words *w)
@@ -166,8 +195,8 @@ void dmi_gpu_give_up(dmi_engine *e)
     for (int w = 0; w < e->config.endpoints - 1; w++) {
         let_go(e->gpu->peer ? e->gpu->peer[w].words : NULL);
         atomic_store(&meeting_of(e, w)->give_up, 1);
+        dmi_bell_ring(&dmi_hub_port(e->config.hub, w)->bell);
     }
-    ring_all(e);
 }
 
 void dmi_gpu_heed(dmi_engine *e)
@@ -182,51 +211,54 @@ void dmi_gpu_heed(dmi_engine *e)
 /* Have all voted as often as this worker? A broken one does not vote any more. */
 static bool all_voted(dmi_engine *e)
 {
-    uint64_t votes = atomic_load(&e->port->meeting.votes);
     bool all = true;
-    for (int w = 0; w < e->config.endpoints - 1; w++) {
-        if (atomic_load(&dmi_hub_port(e->config.hub, w)->broken)) {
+    FOR_OTHERS(w, e, UINT64_MAX)
+    {
+        if (is_broken(e, w)) {
             return true;
         }
-        all = all && atomic_load(&meeting_of(e, w)->votes) >= votes;
+        all = all && atomic_load(&told_by(e, w)->votes) >= atomic_load(&told_to(e, w)->votes);
     }
     return all;
 }
 
-/* Gives this worker's vote and waits for the others'. Do all say yes? number: of the vote. */
-static bool all_say_yes(dmi_engine *e, const dmi_vote *mine, uint64_t *number)
+/* Gives this worker's vote and waits for the others'. Do all say yes? at: theirs. */
+static bool all_say_yes(dmi_engine *e, uint64_t members, const dmi_vote *mine, const dmi_on_device *d,
+                        dmi_vote *at)
 {
-    dmi_meeting *m = &e->port->meeting;
-    *number = atomic_load(&m->votes);
-    m->vote[*number % 2] = *mine;
-    atomic_store(&m->votes, *number + 1);
-    ring_all(e);
-    bool yes = dmi_engine_await(e, all_voted);
-    for (int w = 0; w < e->config.endpoints - 1 && yes; w++) {
-        const dmi_meeting *other = meeting_of(e, w);
-        yes = atomic_load(&other->votes) > *number && other->vote[*number % 2].yes;
+    const places *p = d ? d->state : NULL;
+    FOR_OTHERS(w, e, members)
+    {
+        dmi_meeting_with *m = told_to(e, w);
+        const uint64_t number = atomic_load(&m->votes);
+        m->vote[number % 2] = *mine;
+        m->vote[number % 2].payloads = d ? d->from[w] : 0;
+        m->vote[number % 2].flag = p ? p->flag[w] : 0;
+        atomic_store(&m->votes, number + 1);
+    }
+    ring(e, members);
+    bool yes = dmi_engine_await(e, all_voted) && mine->yes;
+    FOR_OTHERS(w, e, members)
+    {
+        const uint64_t number = atomic_load(&told_to(e, w)->votes) - 1;
+        at[w] = told_by(e, w)->vote[number % 2];
+        yes = yes && atomic_load(&told_by(e, w)->votes) > number && at[w].yes;
     }
     return yes;
 }
 
-/* A receiver expects what this worker sends. */
-static void check_fits(const dmi_engine *e, const dmi_on_device *d, int worker, const dmi_vote *vote)
-{
-    assert(worker == e->config.me || vote->from[e->config.me].payloads == d->to[worker]);
-    (void)e, (void)d, (void)worker, (void)vote;
-}
-
 /* Where this worker reaches the memory of the others; false: not all of it. */
-static bool reach(dmi_engine *e, dmi_on_device *d, uint64_t number)
+static bool reach(dmi_engine *e, dmi_on_device *d)
 {
     places *p = d->state;
-    for (int w = 0; w < e->config.endpoints - 1; w++) {
-        const dmi_vote *vote = &meeting_of(e, w)->vote[number % 2];
+    p->base[e->config.me] = p->here.base;
+    FOR_OTHERS(w, e, d->members)
+    {
+        const dmi_vote *vote = &p->at[w];
         dmi_gpu_peer *peer = &e->gpu->peer[w];
-        p->at[w] = *vote;
         p->base[w] = vote->base;
-        check_fits(e, d, w, vote);
-        if (w != e->config.me && peer->slab) { /* of another process */
+        assert(vote->payloads == d->to[w]); /* it expects what this worker sends */
+        if (peer->slab) {                   /* of another process */
             char *slab = dmi_gpu_map(e, w, vote->slab);
             if (!slab) {
                 return false;
@@ -239,17 +271,18 @@ static bool reach(dmi_engine *e, dmi_on_device *d, uint64_t number)
     return true;
 }
 
-bool dmi_gpu_agree(dmi_engine *e, dmi_plan *plan)
+bool dmi_gpu_agree(dmi_engine *e, uint64_t members, dmi_plan *plan)
 {
     static const dmi_vote no = {0};
     dmi_on_device *d = plan ? plan->on_device : NULL;
+    dmi_vote at[DMI_ON_DEVICE_WORKERS];
     bool mine = d && make_places(e, d) == DM_OK;
-    uint64_t number;
-    if (!all_say_yes(e, mine ? &((const places *)d->state)->here : &no, &number)) {
+    places *p = mine ? d->state : NULL;
+    if (!all_say_yes(e, members, mine ? &p->here : &no, mine ? d : NULL, mine ? p->at : at)) {
         return false;
     }
-    dmi_vote reached = {.yes = reach(e, d, number)};
-    return all_say_yes(e, &reached, &number);
+    dmi_vote reached = {.yes = reach(e, d)};
+    return all_say_yes(e, members, &reached, NULL, at);
 }
 
 /* --- the step --- */
@@ -259,16 +292,18 @@ static dmi_exchange_rows rows_of(const dmi_engine *e, const dmi_queued_step *w, 
     const dmi_exchange *x = w->step->desc;
     const dmi_exchange_part *part = &x->part[i];
     const places *p = w->inst->plan->on_device->state;
-    int at = i < x->pushes ? part->peer : e->config.me, from = i < x->pushes ? e->config.me : part->peer;
-    const dmi_vote *vote = &p->at[at];
+    const bool push = i < x->pushes;
+    char *base = p->base[push ? part->peer : e->config.me];
+    const int64_t place = push ? p->at[part->peer].place : p->here.place,
+                  flag = push ? p->at[part->peer].flag : p->flag[part->peer];
     char *memory =
         failed || part->lands || part->width == 0 ? NULL : dmi_ref_pointer(w->inst, &w->step->ref[i]);
     return (dmi_exchange_rows){.here = memory ? memory + part->offset : NULL,
-                               .place = p->base[at] + vote->place + part->place,
+                               .place = base + place + part->place,
                                .width = part->width,
                                .height = part->height,
                                .pitch = part->pitch,
-                               .flag = (uint32_t *)(void *)(p->base[at] + vote->from[from].flag) + part->number,
+                               .flag = (uint32_t *)(void *)(base + flag) + part->number,
                                .gate = part->first ? ended(p->base[e->config.me], part->peer) : NULL,
                                .peer = part->peer};
 }
@@ -303,24 +338,155 @@ dm_status dmi_gpu_put_exchange(dmi_engine *e, int lane, const dmi_queued_step *w
 
 /* --- the section --- */
 
-/* Have all workers come so far with sections? A broken one does not any more, and nobody waits on a device
- * then. */
-static bool all_have(const dmi_engine *e, bool launched, uint64_t count)
+/* Have all members come so far with the sections that they share with this worker? A broken one does not any
+ * more, and nobody waits on a device then. */
+static bool all_ready(const dmi_engine *e, uint64_t members, uint64_t more)
 {
     bool all = true;
-    for (int w = 0; w < e->config.endpoints - 1; w++) {
-        const dmi_meeting *m = meeting_of(e, w);
-        all = all && (atomic_load(launched ? &m->launched : &m->ready) >= count ||
-                      atomic_load(&dmi_hub_port(e->config.hub, w)->broken));
+    FOR_OTHERS(w, e, members)
+    {
+        all = all && (atomic_load(&told_by(e, w)->ready) >= atomic_load(&told_to(e, w)->launched) + more ||
+                      is_broken(e, w));
     }
     return all;
 }
 
 bool dmi_gpu_holds(const dmi_engine *e)
 {
-    const dmi_meeting *m = &e->port->meeting;
-    uint64_t ready = atomic_load(&m->ready), launched = atomic_load(&m->launched);
-    return ready > launched || (launched > 0 && !all_have(e, true, launched));
+    bool holds = false;
+    if (!e->gpu->holds) {
+        return false;
+    }
+    FOR_OTHERS(w, e, UINT64_MAX)
+    {
+        const dmi_meeting_with *m = told_to(e, w);
+        const uint64_t launched = atomic_load(&m->launched);
+        holds = holds || atomic_load(&m->ready) > launched ||
+                (atomic_load(&told_by(e, w)->launched) < launched && !is_broken(e, w));
+    }
+    e->gpu->holds = holds;
+    return holds;
+}
+
+/* Another worker puts a section on its stream, or those do that it shares it with. */
+static bool others_launch(const dmi_engine *e)
+{
+    bool launch = false;
+    FOR_OTHERS(w, e, UINT64_MAX)
+    {
+        launch = launch || (atomic_load(&meeting_of(e, w)->launches) && !is_broken(e, w));
+    }
+    return launch;
+}
+
+/* This worker is kept by others. */
+static void stand(dmi_engine *e)
+{
+    dmi_meeting *m = &e->port->meeting;
+    const int64_t now = dmi_now_ns();
+    e->gpu->stands_ns = e->gpu->stands_ns ? e->gpu->stands_ns : now;
+    atomic_store(&m->stands, now - e->gpu->stands_ns < STANDS_LONG_NS ? DMI_STANDS : DMI_STANDS_LONG);
+}
+
+/* Either this worker sees that others launch, or they see that it calls. Of a session that has failed no kernel
+ * waits. */
+bool dmi_gpu_enter(dmi_engine *e)
+{
+    dmi_meeting *m = &e->port->meeting;
+    const bool over = atomic_load_explicit(&e->config.hub->ring->closed, memory_order_relaxed);
+    if (!e->sections || e->inside > 0) {
+        e->inside++;
+        return true;
+    }
+    if (dmi_gpu_holds(e) && !over) {
+        return false;
+    }
+    atomic_store(&m->calls, 1);
+    while (others_launch(e) && !over) {
+        stand(e);
+        atomic_store(&m->calls, 0);
+        if (others_launch(e)) { /* else they may not have seen that this one stands, and do not wake it */
+            return false;
+        }
+        atomic_store(&m->calls, 1);
+    }
+    e->gpu->stands_ns = 0;
+    if (atomic_load_explicit(&m->stands, memory_order_relaxed)) {
+        atomic_store(&m->stands, 0);
+    }
+    e->inside = 1;
+    return true;
+}
+
+void dmi_gpu_leave(dmi_engine *e)
+{
+    dmi_meeting *m = &e->port->meeting;
+    if (--e->inside == 0 && e->sections) {
+        atomic_store(&m->calls, 0);
+        if (atomic_exchange(&m->awaited, 0)) {
+            ring(e, UINT64_MAX);
+        }
+    }
+}
+
+/* The members launch: does no other worker call anything that waits for a device, and will none? */
+static bool others_stand(dmi_engine *e, uint64_t members)
+{
+    bool all = true;
+    FOR_OTHERS(w, e, ~members)
+    {
+        dmi_meeting *m = meeting_of(e, w);
+        atomic_store(&e->port->meeting.launches, 1);
+        if (atomic_load(&m->calls) && !is_broken(e, w)) {
+            atomic_store(&m->awaited, 1);
+            all = all && !atomic_load(&m->calls);
+        }
+    }
+    return all;
+}
+
+/* All have launched: others may go on. */
+static void end_launch(dmi_engine *e)
+{
+    if (atomic_load_explicit(&e->port->meeting.launches, memory_order_relaxed)) {
+        atomic_store(&e->port->meeting.launches, 0);
+        FOR_OTHERS(w, e, UINT64_MAX)
+        {
+            if (atomic_load(&meeting_of(e, w)->stands)) {
+                dmi_bell_ring(&dmi_hub_port(e->config.hub, w)->bell);
+            }
+        }
+    }
+}
+
+bool dmi_gpu_stands(dmi_engine *e)
+{
+    const bool holds = dmi_gpu_holds(e);
+    if (!holds) {
+        end_launch(e);
+    }
+    return holds || e->inside == 0;
+}
+
+/* Sections one behind the other would leave other workers no time in between. So before one begins, those that
+ * have stood for long have a moment. It is bounded: they may wait for other sections, whose members may wait
+ * for this worker. */
+static bool give_way(dmi_engine *e, uint64_t members)
+{
+    bool stand = false;
+    FOR_OTHERS(w, e, ~members)
+    {
+        stand = stand || (atomic_load(&meeting_of(e, w)->stands) == DMI_STANDS_LONG && !is_broken(e, w));
+    }
+    if (stand && e->gpu->way_ns == 0) {
+        e->gpu->way_ns = dmi_now_ns();
+    }
+    if (stand && dmi_now_ns() - e->gpu->way_ns < GIVE_WAY_NS) {
+        e->wake_ns = e->gpu->way_ns + GIVE_WAY_NS;
+        return true;
+    }
+    e->gpu->way_ns = 0;
+    return false;
 }
 
 /* Everything that may wait for a device: graphs, run tables, code. */
@@ -353,33 +519,45 @@ static void launch_section(dmi_engine *e, int lane, uint64_t at, uint32_t length
     e->gpu->launching = false;
 }
 
+/* Of a section: this worker has told that. */
+static bool is_ready(const dmi_engine *e, uint64_t members)
+{
+    const int w = next_of(e, members, 0);
+    return atomic_load(&told_to(e, w)->ready) > atomic_load(&told_to(e, w)->launched);
+}
+
 int dmi_gpu_issue_section(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end)
 {
     const dmi_on_device *d = w->inst->plan->on_device;
-    dmi_meeting *m = &e->port->meeting;
     uint32_t length = d->last - d->first + 1;
     if (w->step->ordinal != d->first) { /* before it or behind it */
         return 0;
     }
     dmi_stamp wait = at + length <= end ? dmi_gpu_waits_of(e, lane, at, length) : (dmi_stamp){{0}};
-    uint64_t number = atomic_load(&m->launched) + 1;
     if (at + length > end || !dmi_gpu_issued(e, &wait)) {
         return -1;
     }
-    if (atomic_load(&m->ready) < number) {
-        if (!all_have(e, true, number - 1)) { /* the one before */
+    if (!is_ready(e, d->members)) {
+        if (dmi_gpu_stands(e) || give_way(e, d->members)) { /* for the section before, or others' */
             return -1;
         }
         prepare_section(e, lane, at, length);
-        atomic_store(&m->ready, number);
-        ring_all(e);
+        e->gpu->holds = true;
+        FOR_OTHERS(other, e, d->members)
+        {
+            atomic_fetch_add(&told_to(e, other)->ready, 1);
+        }
+        ring(e, d->members);
     }
-    if (!all_have(e, false, number)) {
+    if (!all_ready(e, d->members, 1) || !others_stand(e, d->members)) {
         return -1;
     }
     launch_section(e, lane, at, length, &wait);
-    atomic_store(&m->launched, number);
-    ring_all(e);
+    FOR_OTHERS(other, e, d->members)
+    {
+        atomic_fetch_add(&told_to(e, other)->launched, 1);
+    }
+    ring(e, d->members);
     return (int)length;
 }
 
@@ -387,20 +565,24 @@ int dmi_gpu_issue_section(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t 
 
 bool dmi_gpu_run_ended(dmi_engine *e, dmi_queued_step *w)
 {
-    dmi_meeting *m = &e->port->meeting;
+    const uint64_t members = w->inst->plan->on_device->members;
     if (!((const dmi_exchange *)w->step->desc)->end) {
         return true;
     }
     if (!w->started) {
-        uint64_t number = atomic_load(&m->runs);
         w->started = true;
-        w->ordinal = number;
-        m->culprit[number % 2] = dmi_engine_culprit(w->inst);
-        atomic_store(&m->runs, number + 1);
-        ring_all(e);
+        FOR_OTHERS(other, e, members)
+        {
+            dmi_meeting_with *m = told_to(e, other);
+            const uint64_t number = atomic_load(&m->runs);
+            m->culprit[number % 2] = dmi_engine_culprit(w->inst);
+            atomic_store(&m->runs, number + 1);
+        }
+        ring(e, members);
     }
-    for (int other = 0; other < e->config.endpoints - 1; other++) {
-        if (atomic_load(&meeting_of(e, other)->runs) <= w->ordinal) {
+    FOR_OTHERS(other, e, members)
+    {
+        if (atomic_load(&told_by(e, other)->runs) < atomic_load(&told_to(e, other)->runs)) {
             return false;
         }
     }
@@ -410,8 +592,9 @@ bool dmi_gpu_run_ended(dmi_engine *e, dmi_queued_step *w)
 void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
 {
     const dmi_exchange *x = w->step->desc;
-    for (int other = 0; x->end && other < e->config.endpoints - 1; other++) {
-        uint64_t culprit = meeting_of(e, other)->culprit[w->ordinal % 2];
+    FOR_OTHERS(other, e, x->end ? w->inst->plan->on_device->members : 0)
+    {
+        uint64_t culprit = told_by(e, other)->culprit[(atomic_load(&told_to(e, other)->runs) - 1) % 2];
         if (culprit != 0 && !atomic_load(&w->inst->failed)) {
             dmi_engine_inherit(e, w->inst, culprit);
         }
@@ -440,11 +623,11 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w)
 
 int dmi_gpu_exchange_awaits(dmi_engine *e)
 {
-    const dmi_meeting *m = &e->port->meeting;
-    uint64_t runs = atomic_load(&m->runs);
     int awaits = (int)__atomic_load_n(&e->gpu->words->word[WORD_AWAITS], __ATOMIC_RELAXED);
-    for (int w = 0; w < e->config.endpoints - 1 && awaits == 0; w++) {
-        awaits = atomic_load(&meeting_of(e, w)->runs) < runs ? w + 1 : 0;
+    FOR_OTHERS(w, e, UINT64_MAX)
+    {
+        const bool ended = atomic_load(&told_by(e, w)->runs) >= atomic_load(&told_to(e, w)->runs);
+        awaits = awaits == 0 && !ended ? w + 1 : awaits;
     }
     return awaits;
 }

@@ -272,7 +272,7 @@ static bool issue_compute(dmi_engine *e, int number)
     uint64_t end = atomic_load_explicit(&lane->enqueued, memory_order_relaxed);
     uint64_t *issued = &e->gpu->issued[number];
     bool moved = false;
-    while (*issued < end) {
+    while (*issued < end && (e->inside > 0 || dmi_gpu_holds(e))) {
         dmi_queued_step *w = dmi_lane_slot(lane, *issued);
         if (w->inst->plan->on_device && w->step->ordinal == 1) {
             /* it may take long: who waits for what is in front of it shall not wait for its end */
@@ -414,16 +414,16 @@ static void note_awaited(dmi_engine *e)
     atomic_store_explicit(&e->port->now_peer, awaited, memory_order_relaxed);
 }
 
-/* While this worker holds (dmi_gpu_holds), nothing but the section that it holds for. */
+/* While this worker stands (dmi_gpu_stands), nothing but the section that it holds for. */
 static bool issue_all(dmi_engine *e)
 {
     bool moved = false;
-    if (!dmi_gpu_holds(e)) {
+    if (!dmi_gpu_stands(e)) {
         moved = issue_recv(e, DMI_LANE_RECV);
         moved = issue_recv(e, DMI_LANE_RECV_1) || moved;
     }
     for (int lane = 0; lane < e->lanes; lane++) {
-        if (lane != DMI_LANE_COMPUTE && dmi_gpu_holds(e)) {
+        if (lane != DMI_LANE_COMPUTE && dmi_gpu_stands(e)) {
             continue;
         }
         moved = (dmi_lane_sends(lane)      ? issue_send(e, lane)
@@ -431,12 +431,12 @@ static bool issue_all(dmi_engine *e)
                                            : false) ||
                 moved;
     }
-    if (!dmi_gpu_holds(e)) {
+    if (!dmi_gpu_stands(e)) {
         moved = dmi_gpu_staged_progress(e) || moved;
         moved = dmi_gpu_host_work_progress(e) || moved;
         moved = dmi_gpu_message_progress(e) || moved;
     }
-    bool held = dmi_gpu_holds(e);
+    bool held = dmi_gpu_stands(e);
     moved = moved || held != e->held;
     e->held = held;
     return moved;

@@ -40,7 +40,9 @@ dm_status dmi_gpu_carry(dmi_engine *e, void *to, const void *from, int64_t bytes
 dm_status dmi_gpu_rates(dmi_engine *e, dmi_rates *out);
 void *dmi_gpu_map(dmi_engine *e, int peer, int slab);
 void dmi_gpu_unmap(dmi_engine *e);
-bool dmi_gpu_agree(dmi_engine *e, dmi_plan *plan);
+bool dmi_gpu_agree(dmi_engine *e, uint64_t members, dmi_plan *plan);
+bool dmi_gpu_enter(dmi_engine *e);
+void dmi_gpu_leave(dmi_engine *e);
 void dmi_gpu_give_up(dmi_engine *e);
 bool dmi_gpu_progress(dmi_engine *e);
 void dmi_gpu_range_command(dmi_engine *e, int op, uint64_t command);

@@ -105,6 +105,9 @@ struct dmi_gpu {
     int rounds; /* since the device was looked at */
     bool capturing;
     bool launching;           /* a section */
+    bool holds;               /* dmi_gpu_holds was true when it was asked last, or this worker is ready since */
+    int64_t way_ns,
+        stands_ns; /* since when it gives way before a section, or stands for others'; 0: it does not */
     dmi_gpu_words *words;     /* this worker's */
     struct dmi_gpu_time *time;
     dmi_cu_ranges *ranges; /* NULL: no profiler listens */
@@ -164,6 +167,8 @@ void dmi_gpu_settle_exchange(dmi_engine *e, const dmi_queued_step *w);
 int dmi_gpu_issue_section(dmi_engine *e, int lane, dmi_queued_step *w, uint64_t at, uint64_t end);
 /* Does this worker wait for others to do the same? Until then it calls nothing that may wait for a device. */
 bool dmi_gpu_holds(const dmi_engine *e);
+/* It does, or it has not entered (gpu.h), as others put sections of theirs on their streams. */
+bool dmi_gpu_stands(dmi_engine *e);
 int dmi_gpu_exchange_awaits(
     dmi_engine *e); /* the worker that a kernel or the end of a run waits for, + 1; 0: none */
 /* --- graph.c: kernels of a program as graphs. Issues the run of steps that begins with w, where it has a graph
