@@ -124,13 +124,14 @@ typedef struct dm_program_binding {
  * Cost: the master sends one frame whatever `times` is, and two small ones for each such view. */
 DM_API DM_CHECKED dm_status dm_program_run(dm_session *session, dm_program program, int64_t times, int count,
                                            const dm_program_binding *bindings);
-/* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value after
- * every `every` runs, without the master. A program that must know how often it ran counts its runs itself. A run that
- * fails poisons value, and no further run begins. value: an array or view with one element of a real type, that the
- * program uses and writes; where a binding replaces it, its replacement is looked at. Errors: as dm_program_run;
- * DM_ERR_ARG (most < 0, every < 1, below is NaN, a value that the program does not use or write), DM_ERR_SHAPE,
- * DM_ERR_DTYPE (value). Cost: a look waits for the runs before it and sends the element to every worker: on CPUs some
- * microseconds, on GPUs some ten. */
+/* Runs the program until value < below, or value is NaN, but at most `most` times. The workers look at value
+ * after every `every` runs, without the master. A program that must know how often it ran counts its runs
+ * itself. A run that fails poisons value, and no further run begins. value: an array or view with one element
+ * of a real type that the run writes, perhaps as a part of a larger array; where the program uses `value`
+ * itself and a binding replaces it, its replacement is looked at. Errors: as dm_program_run; DM_ERR_HANDLE
+ * (value); DM_ERR_ARG (most < 0, every < 1, below is NaN, a value that the run does not write), DM_ERR_SHAPE,
+ * DM_ERR_DTYPE (value). Cost: a look waits for the runs before it and sends the element to every worker: on
+ * CPUs some microseconds, on GPUs some ten. */
 DM_API DM_CHECKED dm_status dm_program_run_until(dm_session *session, dm_program program, int64_t most, int64_t every,
                                                  dm_array value, double below, int count,
                                                  const dm_program_binding *bindings);

@@ -315,7 +315,9 @@ static void describe_failure(const dmi_engine *e, const dmi_instance *inst, cons
 static void fail(dmi_engine *e, dmi_instance *inst, const dmi_step *step, dm_status status, const char *text)
 {
     uint_fast64_t none = 0;
+    int well = DM_OK;
     atomic_compare_exchange_strong(&inst->culprit, &none, dmi_culprit(inst->command, inst->called));
+    atomic_compare_exchange_strong(&inst->status, &well, (int)status);
     atomic_fetch_or(&inst->failed, status == DM_OK ? DMI_FAILED_BY_OTHERS : DMI_FAILED_HERE);
     if (status == DM_OK) {
         return;

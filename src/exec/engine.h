@@ -81,6 +81,7 @@ typedef struct dmi_instance { /* a command in flight */
     struct dmi_file_use *file;    /* GPU: the file that its FILE steps share */
     int next_step[DMI_LANES];     /* where each lane's next step is looked for */
     atomic_int failed;            /* no step does its work any more; all still complete. enum dmi_failed */
+    atomic_int status;            /* of its first failure here */
     bool stop;                    /* DMI_DECIDES: a kernel has failed */
     atomic_uint_fast64_t culprit; /* failed: the command that failed first, this one or one before it */
     size_t room;                  /* bytes of it all */

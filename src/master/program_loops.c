@@ -1,6 +1,7 @@
 /* Loops inside programs. While a program is recorded, their begins and ends are marks between its calls. At its
  * end it is cut there: what lies between two marks is a part, a program of its own. */
 #include "master/recording.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 
 #include <inttypes.h>
@@ -76,12 +77,12 @@ dm_status dm_program_repeat_end(dm_session *session)
     return status == DM_OK ? end_loop(s->recording, 0, 0, 0) : status;
 }
 
-static bool written_since(const dmi_program *p, int call, uint32_t memory)
+static bool written_since(const dmi_program *p, int call, const dmi_operand *value)
 {
     for (int c = call; c < p->calls; c++) {
         for (int i = 0; i < p->call[c].noperand; i++) {
             const dmi_operand *o = &p->call[c].operand[i];
-            if (o->mode & DMI_WRITE && o->memory == memory) {
+            if (o->mode & DMI_WRITE && dmi_operands_overlap(o, value) != DMI_APART) {
                 return true;
             }
         }
@@ -99,7 +100,7 @@ dm_status dm_program_repeat_until(dm_session *session, int64_t every, dm_array v
         return status;
     }
     dmi_recording *r = s->recording;
-    if (!written_since(&r->p, r->mark[r->loop[r->loops - 1]].call, o.memory)) {
+    if (!written_since(&r->p, r->mark[r->loop[r->loops - 1]].call, &o)) {
         return dmi_fail(DM_ERR_ARG, "program_repeat_until: the loop does not write the array `value`");
     }
     if (dmi_record_array(r, &o) < 0) {

@@ -1,5 +1,6 @@
 /* Runs of programs. */
 #include "master/recording.h"
+#include "ops/common.h"
 #include "ops/messages.h"
 
 #include <inttypes.h>
@@ -123,29 +124,46 @@ dm_status dmi_look_check_value(const dmi_desc *value)
     return DM_OK;
 }
 
-/* What the workers look at must be an element that the program writes. *operand: its number. */
-static dm_status check_value(dmi_session *s, const dmi_program *p, repeat *r, int *operand)
+/* Does this run write some of what is there in that memory? */
+static bool writes(const dmi_program *p, const dmi_run_operands *o, const dmi_desc *desc,
+                   const dmi_storage *storage)
+{
+    const dmi_operand value = {.desc = *desc};
+    bool written = false;
+    for (int k = 0; k < p->operands && !written; k++) {
+        const dmi_operand operand = {.desc = p->array[k].desc};
+        written = p->array[k].mode & DMI_WRITE && o->h[k]->storage == storage &&
+                  dmi_operands_overlap(&value, &operand) != DMI_APART;
+    }
+    return written;
+}
+
+/* What the workers look at must be an element that the run writes. *operand: its number, where the program uses
+ * it; -1: it is another view. */
+static dm_status check_value(dmi_session *s, const dmi_program *p, repeat *r, const dmi_run_operands *o,
+                             int *operand)
 {
     int i = 0;
-    bool written = false;
+    dmi_handle *h = NULL;
+    dm_status status = DM_OK;
     while (i < p->operands && p->array[i].id != r->value.id) {
         i++;
     }
-    if (i == p->operands) {
-        return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not use the array `value`");
+    const bool used = i < p->operands;
+    if (!used) {
+        status = dmi_handle_find(s, r->value, "value", &h);
     }
-    const dmi_desc *desc = &p->array[i].desc;
-    dm_status status = dmi_look_check_value(desc);
     if (status != DM_OK) {
         return status;
     }
-    for (int k = 0; k < p->operands; k++) {
-        written = written || (p->array[k].memory == p->array[i].memory && p->array[k].mode & DMI_WRITE);
+    const dmi_desc *desc = used ? &p->array[i].desc : &h->desc;
+    if ((status = dmi_look_check_value(desc)) != DM_OK) {
+        return status;
     }
-    if (!written) {
-        return dmi_fail(DM_ERR_ARG, "program_run_until: the program does not write the array `value`");
+    if (!writes(p, o, desc, used ? o->h[i]->storage : h->storage)) {
+        return dmi_fail(DM_ERR_ARG, "program_run_until: the run does not write the array `value`");
     }
-    *operand = i;
+    *operand = used ? i : -1;
     return dmi_look_seen(s, desc->dtype, &r->seen);
 }
 
@@ -172,7 +190,7 @@ static dm_status send(dmi_session *s, uint32_t number, repeat r, dmi_run_operand
             dmi_replicas_forget(s, o->h[i]->storage);
         }
     }
-    r.value.id = r.every > 0 ? o->id[value] : 0;
+    r.value.id = r.every == 0 ? 0 : value >= 0 ? o->id[value] : r.value.id;
     send_run(s, number, &r, o);
     uint64_t command = s->command;
     dmi_operands_drop(s, o, p->operands);
@@ -188,7 +206,7 @@ static dm_status run_checked(dmi_session *s, uint32_t number, repeat r, int coun
     dm_status status = dmi_operands_bind(s, &recorded->p, count, bindings, &o);
     status = status == DM_OK ? admit(s, recorded) : status;
     if (status == DM_OK && r.every > 0) {
-        status = check_value(s, &recorded->p, &r, &value);
+        status = check_value(s, &recorded->p, &r, &o, &value);
     }
     if (status == DM_OK && (recorded->step || r.times > recorded->asks)) {
         status = dmi_look_seen(s, DM_F64, &r.asked);

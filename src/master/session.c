@@ -397,21 +397,21 @@ void dmi_session_close(dmi_session *s)
 static dm_status give_up(dm_session *session, dmi_session *s)
 {
     bool died = atomic_load(&s->died), broken = s->stuck == DMI_STUCK_BROKEN && !died;
+    const dm_status why =
+        broken ? (dm_status)atomic_load(&dmi_hub_port(&s->hub, s->broken)->broken) : DM_ERR_TIMEOUT;
     take_away(session);
     if ((broken || died) && s->launch->abandon && s->launch->abandon(s)) {
-        dm_status first = broken ? dmi_fail(DM_ERR_NOMEM, "a worker had no memory to take part in a command; the session has ended")
-                          : s->death_told ? DM_OK
-                                          : dmi_fail(DM_ERR_DIED, "%s. The session has ended", s->death);
+        dm_status first =
+            broken          ? dmi_fail(why, "a worker could not take part in a command; the session has ended")
+            : s->death_told ? DM_OK
+                            : dmi_fail(DM_ERR_DIED, "%s. The session has ended", s->death);
         dmi_session_close(s);
         return first;
     }
     session->given_up = s;
-    dm_status status = died
-                           ? dmi_broken(s)
-                           : dmi_fail(broken ? (dm_status)atomic_load(&dmi_hub_port(&s->hub, s->broken)->broken)
-                                             : DM_ERR_TIMEOUT,
-                                      "a worker %s; the session ends without its workers: %s",
-                                      broken ? "has failed" : "is stuck", s->launch->left);
+    dm_status status = died ? dmi_broken(s)
+                            : dmi_fail(why, "a worker %s; the session ends without its workers: %s",
+                                       broken ? "has failed" : "is stuck", s->launch->left);
     dmi_log(DMI_LOG_ERROR, "dm_finalize: %s", dmi_error_text());
     return status;
 }

@@ -39,10 +39,10 @@ dm_status dmi_broken(dmi_session *s)
         snprintf(who, sizeof who, "worker %d", s->broken);
     }
     return dmi_fail(status, "%s (%s) %s. The session has failed; call dm_finalize", who, port->host,
-                    status == DM_ERR_NOMEM ? "ran out of host memory inside a command"
-                    : status == DM_ERR_INTERNAL
-                        ? "could not give its GPU work that others wait for"
-                        : "could not exchange a payload, because MPI failed or a message was damaged");
+                    status == DM_ERR_NOMEM ? "ran out of memory inside a command"
+                    : status == DM_ERR_TRANSPORT
+                        ? "could not exchange a payload, because MPI failed or a message was damaged"
+                        : "could not do work that others wait for");
 }
 
 static bool is_broken(dmi_session *s)

@@ -128,8 +128,10 @@ void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
 {
     dmi_running *r = &w->run;
     int failed = atomic_load(&inst->failed);
-    bool blind =
-        failed & DMI_FAILED_HERE || (failed && atomic_load(&inst->memory[1]->poisoned) == DMI_NO_MEMORY);
+    const bool unseen = failed && atomic_load(&inst->memory[1]->poisoned) == DMI_NO_MEMORY;
+    const dm_status blind = failed & DMI_FAILED_HERE ? (dm_status)atomic_load(&inst->status)
+                            : unseen                 ? DM_ERR_NOMEM
+                                                     : DM_OK;
     r->deciding = false;
     if (failed || (inst->stop && r->asked)) { /* passes are dropped */
         const dmi_frame *run = r->frame;
@@ -142,8 +144,8 @@ void dmi_run_decided(dmi_worker *w, const dmi_instance *inst)
         leave_loop(r);
     }
     advance(r);
-    if (blind) {
-        dmi_worker_break(w, DM_ERR_NOMEM);
+    if (blind != DM_OK) {
+        dmi_worker_break(w, blind);
     }
 }
 

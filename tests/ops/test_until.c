@@ -122,6 +122,62 @@ static void binding_case(dmt_case *c)
     DMT_OK(c, dm_array_destroy(c->session, count));
 }
 
+/* The program writes the first elements of an array, or all of them; what is looked at is one of them, which
+ * the program does not use by itself. Elements that it does not write, or that are replaced, are refused. */
+static void part_case(dmt_case *c)
+{
+    const int64_t all = 13, part = dmt_chance(&c->random, 50) ? all : dmt_int(&c->random, 1, all), one = 1,
+                  zero = 0;
+    const int64_t at = dmt_int(&c->random, 0, part - 1), beyond = part;
+    dm_layout dealt = dm_layout_cyclic(c->session, 0, 2);
+    const dm_layout *layout = dmt_chance(&c->random, 50) ? &dealt : NULL;
+    dm_array a, b, count, halved, in_a, in_b, unwritten;
+    dm_program program;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &all, layout, &a));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, &all, layout, &b));
+    DMT_OK(c, dm_array_create(c->session, DM_I64, 0, NULL, NULL, &count));
+    DMT_OK(c, dm_array_view(c->session, a, &zero, &part, &halved));
+    DMT_OK(c, dm_program_begin(c->session));
+    DMT_OK(c, dm_scale(c->session, 0.5, halved, halved));
+    DMT_OK(c, dm_map(c->session, "count + 1", 1, (dm_map_arg[]){DM_ARG("count", count)}, count));
+    DMT_OK(c, dm_program_end(c->session, &program));
+    DMT_OK(c, dm_array_view(c->session, a, &at, &one, &in_a));
+    DMT_OK(c, dm_array_view(c->session, b, &at, &one, &in_b));
+    DMT_OK(c, dm_fill(c->session, a, 3));
+    DMT_OK(c, dm_fill(c->session, b, 3));
+    DMT_OK(c, dm_fill(c->session, in_a, 16));
+    DMT_OK(c, dm_fill(c->session, in_b, 64));
+    DMT_OK(c, dm_fill(c->session, count, 0));
+    DMT_OK(c, dm_program_run_until(c->session, program, 100, 1, in_a, 1, 0, NULL));
+    int64_t got = runs_of(c, count);
+    const dm_program_binding replaced = {a, b};
+    DMT_OK(c, dm_program_run_until(c->session, program, 100, 1, in_b, 1, 1, &replaced));
+    int64_t again = runs_of(c, count) - got;
+    if (got != 5 || again != 7) {
+        dmt_fail(c, "%d and %d runs, not 5 and 7", (int)got, (int)again);
+    }
+    if (part > 1) { /* else in_a may be what the program uses */
+        DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 1, in_a, 1, 1, &replaced));
+    }
+    DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 1, in_b, 1, 0, NULL));
+    if (part < all) {
+        DMT_OK(c, dm_array_view(c->session, a, &beyond, &one, &unwritten));
+        DMT_REFUSED(c, DM_ERR_ARG, dm_program_run_until(c->session, program, 1, 1, unwritten, 1, 0, NULL));
+        DMT_OK(c, dm_program_begin(c->session));
+        DMT_OK(c, dm_program_repeat(c->session, 2));
+        DMT_OK(c, dm_scale(c->session, 0.5, halved, halved));
+        DMT_REFUSED(c, DM_ERR_ARG, dm_program_repeat_until(c->session, 1, unwritten, 1));
+        DMT_OK(c, dm_program_repeat_end(c->session));
+        DMT_OK(c, dm_program_end(c->session, NULL));
+        DMT_OK(c, dm_array_destroy(c->session, unwritten));
+    }
+    DMT_OK(c, dm_program_destroy(c->session, program));
+    dm_array gone[] = {in_a, in_b, halved, a, b, count};
+    for (int i = 0; i < 6; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, gone[i]));
+    }
+}
+
 /* A run fails: the workers stop together, and what comes next is right. */
 static void failure_case(dmt_case *c)
 {
@@ -230,6 +286,12 @@ static void test_binding(void **state)
     dmt_run(&(dmt_suite){.name = "until binding", .cases = 8, .fn = binding_case});
 }
 
+static void test_part(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "until part", .cases = 12, .fn = part_case});
+}
+
 static void test_failure(void **state)
 {
     (void)state;
@@ -250,8 +312,8 @@ static void test_misuse(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loop), cmocka_unit_test(test_binding),
-                                       cmocka_unit_test(test_failure), cmocka_unit_test(test_cancel),
-                                       cmocka_unit_test(test_misuse)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loop),   cmocka_unit_test(test_binding),
+                                       cmocka_unit_test(test_part),   cmocka_unit_test(test_failure),
+                                       cmocka_unit_test(test_cancel), cmocka_unit_test(test_misuse)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -124,8 +124,11 @@ static bool looks_run(const char *fault, int at)
     if (!met) { /* seven passes, and one in each run after these */
         assert_true(got == 1.0 / 8);
     }
-    met = dm_sync(s) != DM_OK || met;
-    return dm_finalize(s, NULL) != DM_OK || met;
+    const dm_status sync = dm_sync(s), end = dm_finalize(s, NULL);
+    const dm_status kind = strcmp(fault, "alloc") == 0 ? DM_ERR_NOMEM : DM_ERR_INTERNAL;
+    assert_true(sync == DM_OK || sync == kind || sync == DM_ERR_POISONED);
+    assert_true(end == DM_OK || end == kind || end == DM_ERR_POISONED);
+    return sync != DM_OK || end != DM_OK || met;
 }
 
 static void test_looks(void **state)
