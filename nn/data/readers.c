@@ -393,7 +393,7 @@ static int read_records(const dm_task *task)
     }
     for (int64_t k = 0; k < task->operand_blocks[TURN]; k++) {
         const dm_block *b = &task->operand[TURN][k];
-        memset(b->data, 0, (size_t)b->extent[0]);
+        memset(b->data, 0, (size_t)(b->extent[0] * b->extent[b->ndim - 1]));
     }
     for (int64_t k = 0; k < task->operand_blocks[TOLD]; k++) {
         const dm_block *b = &task->operand[TOLD][k];
@@ -423,7 +423,7 @@ struct nn_readers {
     dm_session *session;
     order order;
     dm_array told[2]; /* of takes in turn, so that one is read while the next runs */
-    dm_array turn;    /* a byte for each worker */
+    dm_array turn;    /* of their shape, which no top has: arrays of one shape must lie alike */
     int64_t taken;    /* takes so far */
     int workers;
     told *all; /* [workers] */
@@ -442,7 +442,7 @@ static dm_status make_told(nn_readers *r)
         /* what lacks the function leaves it so */
         status = status == DM_OK ? dm_fill(r->session, r->told[i], 0) : status;
     }
-    return status == DM_OK ? dm_array_create(r->session, DM_U8, 1, shape, &rows, &r->turn) : status;
+    return status == DM_OK ? dm_array_create(r->session, DM_U8, 5, shape, &rows, &r->turn) : status;
 }
 
 static dm_status run(const nn_readers *r, enum order_kind kind, int mode, int count, const dm_array *arrays)
