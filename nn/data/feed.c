@@ -26,8 +26,7 @@ struct nn_feed {
     int64_t next; /* the batch that the step takes next */
     double began; /* when the first batch had come */
     int64_t count, damaged;
-    int64_t hear;  /* the next report is read when so many have been taken */
-    int64_t heard; /* batches whose report by the readers has been read, or passed over */
+    int64_t hear; /* the next report is read when so many have been taken */
 };
 
 /* --- opening and closing */
@@ -100,16 +99,12 @@ static void tell_damage(void *context, int64_t damaged, const char *why)
     }
 }
 
-/* What the workers say about a batch, counted from 0 in the order in which they were taken. */
-static dm_status hear_readers(nn_feed *f, int64_t taken)
+/* What the workers say about the last batch, or the one before. */
+static dm_status hear_readers(nn_feed *f, bool last)
 {
-    if (taken < f->heard) {
-        return DM_OK;
-    }
     const double before = nn_feed_waited(f);
-    dm_status status = nn_readers_report(f->readers, taken, tell_damage, f);
+    dm_status status = nn_readers_report(f->readers, last, tell_damage, f);
     if (status == DM_OK) {
-        f->heard = taken + 1;
         f->hear = f->count + (nn_feed_waited(f) > before + NOTABLE_S ? HEAR_SOON : HEAR_LATE);
     }
     return status;
@@ -121,7 +116,7 @@ void nn_feed_close(nn_feed *f)
         return;
     }
     /* The last report may have damaged records. */
-    if (f->readers && f->layer->net->skip_damaged && hear_readers(f, f->count - 1) != DM_OK) {
+    if (f->readers && f->layer->net->skip_damaged && f->count > 0 && hear_readers(f, true) != DM_OK) {
         nn_log(f->layer->net, "layer '%s': its last report is lost: %s", f->layer->name, dm_error_message());
     }
     nn_readers_close(f->readers);
@@ -247,7 +242,7 @@ static dm_status next_of_readers(nn_feed *f)
     }
     f->next++;
     if (f->count > 0 && (f->layer->net->skip_damaged || f->count >= f->hear)) {
-        status = hear_readers(f, f->count - 1);
+        status = hear_readers(f, false);
     }
     watch(f);
     return status;

@@ -461,9 +461,10 @@ static dm_status run(const nn_readers *r, enum order_kind kind, int mode, int co
                          &options);
 }
 
-static dm_status hear(nn_readers *r, int64_t taken)
+/* which: of the two. */
+static dm_status hear(nn_readers *r, int64_t which)
 {
-    dm_status status = dm_array_read(r->session, r->told[taken % 2], NULL, NULL, r->all, 0);
+    dm_status status = dm_array_read(r->session, r->told[which], NULL, NULL, r->all, 0);
     for (int w = 0; status == DM_OK && w < r->workers; w++) {
         r->all[w].text[sizeof r->all[w].text - 1] = 0;
     }
@@ -617,9 +618,9 @@ dm_status nn_readers_take(nn_readers *r, int64_t batch, int count, const dm_arra
     return status;
 }
 
-dm_status nn_readers_report(nn_readers *r, int64_t taken, nn_tell_damage tell, void *context)
+dm_status nn_readers_report(nn_readers *r, bool last, nn_tell_damage tell, void *context)
 {
-    dm_status status = hear(r, taken);
+    dm_status status = hear(r, (last ? r->taken + 1 : r->taken) % 2);
     for (int w = 0; status == DM_OK && w < r->workers; w++) {
         const told *t = &r->all[w];
         tell(context, t->damaged, t->text);

@@ -22,10 +22,10 @@ void nn_readers_close(nn_readers *readers); /* accepts NULL */
 /* The arrays (f32; with images the windows and places first) get the batch, at each worker when it has its rows
  * ready. Does not wait. What a worker cannot read fails the command there, as any user function that fails. */
 dm_status nn_readers_take(nn_readers *readers, int64_t batch, int count, const dm_array *arrays);
-/* What a take has told, the last or the one before (counted from 0), when all workers have done it: records
- * that each left out, and why, as nn_page has it. Waits. */
+/* What the last take has told, or the one before, when all workers have done it: records that each left out,
+ * and why, as nn_page has it. Waits. */
 typedef void (*nn_tell_damage)(void *context, int64_t damaged, const char *why);
-dm_status nn_readers_report(nn_readers *readers, int64_t taken, nn_tell_damage tell, void *context);
+dm_status nn_readers_report(nn_readers *readers, bool last, nn_tell_damage tell, void *context);
 /* Seconds that the worker that waited most has waited for records, by the last report. */
 double nn_readers_waited(const nn_readers *readers);
 

@@ -103,16 +103,37 @@ static int shared_with(const dmi_gpu_task *t, int operand)
 
 /* --- the memory --- */
 
-/* NULL: there would be too much of it, or there is none. */
+/* What pinned memory there is. */
+typedef struct pinned {
+    dmi_task_memory *free; /* the smallest that nobody has and that is large enough; NULL: there is none */
+    int64_t bytes;         /* of all */
+    bool large;            /* some is large enough */
+} pinned;
+
+static pinned look_at_pinned(const dmi_engine *e, int64_t bytes)
+{
+    const struct dmi_host_work *h = e->gpu->host_work;
+    pinned p = {0};
+    for (dmi_task_memory *m = h ? h->task_memory : NULL; m; m = m->next) {
+        m->going = m->going && !dmi_cu_event_reached(m->event);
+        p.bytes += m->bytes;
+        p.large = p.large || m->bytes >= bytes;
+        if (!m->taken && !m->going && m->bytes >= bytes && (!p.free || m->bytes < p.free->bytes)) {
+            p.free = m;
+        }
+    }
+    return p;
+}
+
+static bool may_pin(const pinned *p, int64_t bytes)
+{
+    return p->bytes + bytes <= MOST_PINNED;
+}
+
 static dmi_task_memory *pin(dmi_engine *e, int64_t bytes)
 {
     struct dmi_host_work *h = e->gpu->host_work;
-    dmi_task_memory *m = NULL;
-    int64_t all = bytes;
-    for (m = h->task_memory; m; m = m->next) {
-        all += m->bytes;
-    }
-    m = all <= MOST_PINNED ? calloc(1, sizeof *m) : NULL;
+    dmi_task_memory *m = calloc(1, sizeof *m);
     if (!m) {
         return NULL;
     }
@@ -128,20 +149,15 @@ static dmi_task_memory *pin(dmi_engine *e, int64_t bytes)
     return m;
 }
 
+/* NULL: there would be too much of it, or there is none. */
 static dmi_task_memory *take_pinned(dmi_engine *e, int64_t bytes)
 {
-    dmi_task_memory *found = NULL;
-    for (dmi_task_memory *m = e->gpu->host_work->task_memory; m; m = m->next) {
-        m->going = m->going && !dmi_cu_event_reached(m->event);
-        if (!m->taken && !m->going && m->bytes >= bytes && (!found || m->bytes < found->bytes)) {
-            found = m;
-        }
+    const pinned p = look_at_pinned(e, bytes);
+    dmi_task_memory *m = p.free ? p.free : may_pin(&p, bytes) ? pin(e, bytes) : NULL;
+    if (m) {
+        m->taken = true;
     }
-    found = found ? found : pin(e, bytes);
-    if (found) {
-        found->taken = true;
-    }
-    return found;
+    return m;
 }
 
 static int64_t room_of(const dmi_gpu_task *t, int operand)
@@ -160,20 +176,11 @@ static int64_t room_of_all(const dmi_gpu_task *t)
 }
 
 /* Is all pinned memory of that size in use, and no more to be had? */
-static bool waits_for_memory(dmi_engine *e, const dmi_gpu_task *t)
+static bool waits_for_memory(const dmi_engine *e, const dmi_gpu_task *t)
 {
     const int64_t bytes = room_of_all(t);
-    int64_t all = bytes;
-    bool large = false;
-    for (dmi_task_memory *m = e->gpu->host_work ? e->gpu->host_work->task_memory : NULL; m; m = m->next) {
-        m->going = m->going && !dmi_cu_event_reached(m->event);
-        if (m->bytes >= bytes && !m->taken && !m->going) {
-            return false;
-        }
-        large = large || m->bytes >= bytes;
-        all += m->bytes;
-    }
-    return large && all > MOST_PINNED;
+    const pinned p = look_at_pinned(e, bytes);
+    return !p.free && p.large && !may_pin(&p, bytes);
 }
 
 static dm_status take_memory(dmi_engine *e, dmi_gpu_task *t)
@@ -450,7 +457,7 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w)
         /* A function that only writes need not see what was done before: the copies to the device stand behind
          * that. */
         const dmi_gpu_task asked = {.e = e, .work = w, .lane = lane, .phase = COMES};
-        if (!(overwrites_all(&asked) ? dmi_gpu_issued(e, &w->wait) : dmi_engine_reached(e, &w->wait)) ||
+        if (!(dmi_engine_reached(e, &w->wait) || (dmi_gpu_issued(e, &w->wait) && overwrites_all(&asked))) ||
             waits_for_memory(e, &asked)) {
             return false;
         }
