@@ -2,6 +2,8 @@
  * to call in the worker's process. */
 #include "data/readers.h"
 
+#include "data/team.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,6 +11,9 @@
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 static const char function_name[] = "dmath.nn.read";
 
@@ -51,8 +56,10 @@ typedef struct station {
     bool images;
     int tops;
     int64_t each[NN_FEED_TOPS];
-    nn_ring *ring;
-    nn_rows rows; /* of the ring */
+    nn_rows rows;  /* of the ring or the team */
+    nn_ring *ring; /* of a CPU, */
+    nn_team *team; /* of a GPU: functions run beside steps there, so that nothing is gained by pages ahead */
+    double ended, waited; /* seconds: when the team was done last; in which the function did nothing but read */
     struct station *next;
 } station;
 
@@ -106,6 +113,7 @@ static station *station_of(const order *o, int worker)
 static void free_station(station *s)
 {
     nn_ring_close(s->ring);
+    nn_team_close(s->team);
     if (s->state) {
         s->type->close(s->state);
     }
@@ -262,85 +270,156 @@ static bool is_whole_rows(int64_t each, const dm_block *b)
     return dense == each;
 }
 
-/* A page on its way into the arrays. */
-typedef struct page_copy {
-    const dm_task *task;
-    const station *station;
-    const nn_page *page;
-    int parts;
-} page_copy;
-
-/* What the page has for operand i, and how many elements of a row. */
-static const void *source_of(const page_copy *c, int i, int64_t *each)
+static int64_t bytes_of(dm_dtype dtype)
 {
-    const station *s = c->station;
-    const int at = i - OPERANDS, top = !s->images ? at : at < 2 ? 0 : at - 1;
-    *each = s->images && at == 1 ? 3 : s->each[top];
-    return !s->images || at > 1 ? (const void *)c->page->top[top]
-           : at == 0            ? (const void *)c->page->windows
-                                : (const void *)c->page->places;
+    return dtype == DM_U8 ? 1 : 4;
 }
 
-static void copy_part(void *context, int part)
+/* Elements of a row of operand i. */
+static int64_t each_of(const station *s, int i)
 {
-    const page_copy *c = context;
-    for (int i = OPERANDS; i < c->task->count; i++) {
-        int64_t each;
-        const char *from = source_of(c, i, &each);
-        for (int64_t k = 0; k < c->task->operand_blocks[i]; k++) {
-            const dm_block *b = &c->task->operand[i][k];
-            const int64_t size = b->dtype == DM_U8 ? 1 : 4, step = b->stride[0] * size;
-            const int64_t begin = b->extent[0] * part / c->parts, end = b->extent[0] * (part + 1) / c->parts;
-            const int64_t together = step == each * size && end > begin ? end - begin : 1;
-            for (int64_t row = begin; row < end; row += together) {
-                memcpy((char *)b->data + row * step,
-                       from + (b->start[0] - c->station->rows.first + row) * each * size,
-                       (size_t)(together * each * size));
-            }
-        }
-    }
+    const int at = i - OPERANDS;
+    return !s->images ? s->each[at] : at < 2 ? (at == 0 ? s->each[0] : 3) : s->each[at - 1];
 }
 
-static bool copy_page(const dm_task *task, const station *s, const nn_page *p)
+/* What a page has for it. */
+static const void *source_of(const station *s, int i, const nn_page *p)
 {
-    enum { PART_BYTES = 1 << 20, MOST_PARTS = 16 };
-    page_copy c = {.task = task, .station = s, .page = p};
-    int64_t bytes = 0;
+    const int at = i - OPERANDS;
+    return !s->images ? (const void *)p->top[at]
+           : at > 1   ? (const void *)p->top[at - 1]
+           : at == 0  ? (const void *)p->windows
+                      : (const void *)p->places;
+}
+
+static bool all_whole_rows(const dm_task *task, const station *s)
+{
     for (int i = OPERANDS; i < task->count; i++) {
-        int64_t each;
-        (void)source_of(&c, i, &each);
         for (int64_t k = 0; k < task->operand_blocks[i]; k++) {
-            const dm_block *b = &task->operand[i][k];
-            if (!is_whole_rows(each, b)) {
+            if (!is_whole_rows(each_of(s, i), &task->operand[i][k])) {
                 return false;
             }
-            bytes += b->extent[0] * each * (b->dtype == DM_U8 ? 1 : 4);
         }
     }
-    c.parts = bytes / PART_BYTES >= MOST_PARTS ? MOST_PARTS : 1 + (int)(bytes / PART_BYTES);
-    nn_ring_each(s->ring, c.parts, copy_part, &c);
     return true;
 }
 
-/* A ring for the rows that the worker has: always the same, unless a program gives other arrays. */
-static dm_status ring_for(station *s, const nn_rows *rows)
+static void copy_to(char *to, const char *from, size_t bytes)
 {
-    if (s->ring && s->rows.first == rows->first && s->rows.count == rows->count) {
+    memcpy(to, from, bytes);
+}
+
+/* Past the caches: what a GPU fetches next is not read here. */
+static void stream_to(char *to, const char *from, size_t bytes)
+{
+#if defined(__SSE2__)
+    const size_t before = (size_t)(-(uintptr_t)to & 15), head = before < bytes ? before : bytes;
+    const size_t middle = (bytes - head) / 16;
+    memcpy(to, from, head);
+    for (size_t k = 0; k < middle; k++) {
+        const __m128i x = _mm_loadu_si128((const __m128i *)(const void *)(from + head + 16 * k));
+        _mm_stream_si128((__m128i *)(void *)(to + head + 16 * k), x);
+    }
+    memcpy(to + head + 16 * middle, from + head + 16 * middle, bytes - head - 16 * middle);
+    _mm_sfence(); /* before another thread says that it is there */
+#else
+    memcpy(to, from, bytes);
+#endif
+}
+
+/* Rows of the batch go into the arrays. */
+typedef struct putting {
+    const dm_task *task;
+    const station *station;
+    void (*copy)(char *to, const char *from, size_t bytes);
+} putting;
+
+/* Row `at` of the page. */
+static void put_row_at(const putting *c, int64_t row, const nn_page *p, int64_t at)
+{
+    for (int i = OPERANDS; i < c->task->count; i++) {
+        const char *from = source_of(c->station, i, p);
+        for (int64_t k = 0; k < c->task->operand_blocks[i]; k++) {
+            const dm_block *b = &c->task->operand[i][k];
+            const int64_t size = bytes_of(b->dtype), bytes = each_of(c->station, i) * size;
+            if (row >= b->start[0] && row < b->start[0] + b->extent[0]) {
+                c->copy((char *)b->data + (row - b->start[0]) * b->stride[0] * size, from + at * bytes,
+                        (size_t)bytes);
+            }
+        }
+    }
+}
+
+static void put_row(void *context, int64_t row, const nn_page *p)
+{
+    put_row_at(context, row, p, 0);
+}
+
+/* A ring or a team for the rows that the worker has: always the same, unless a program gives other arrays. */
+static dm_status open_for(station *s, const nn_rows *rows, bool gpu)
+{
+    if ((gpu ? s->team != NULL : s->ring != NULL) && s->rows.first == rows->first &&
+        s->rows.count == rows->count) {
         return DM_OK;
     }
     nn_ring_close(s->ring);
+    nn_team_close(s->team);
     s->ring = NULL;
+    s->team = NULL;
     s->rows = *rows;
     s->rows.tops = s->tops;
     s->rows.images = s->images;
     memcpy(s->rows.each, s->each, sizeof s->rows.each);
-    return nn_ring_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->ring);
+    return gpu ? nn_team_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->team)
+               : nn_ring_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->ring);
+}
+
+static void tell_page(told *t, const nn_page *p, double waited)
+{
+    t->damaged = p->damaged;
+    t->waited = waited;
+    snprintf(t->text, sizeof t->text, "%s", p->why);
+}
+
+static int copy_page(const dm_task *task, station *s, int64_t batch, told *t)
+{
+    const putting c = {task, s, copy_to};
+    nn_page *p = NULL;
+    if (nn_ring_take(s->ring, batch, &p) != DM_OK) {
+        return dm_task_fail(task, "no memory or no thread for the records");
+    }
+    if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
+        return dm_task_fail(task, "%s", p->error);
+    }
+    for (int64_t row = 0; row < s->rows.count; row++) {
+        put_row_at(&c, s->rows.first + row, p, row);
+    }
+    tell_page(t, p, nn_ring_waited(s->ring));
+    nn_ring_give(s->ring, p);
+    return 0;
+}
+
+/* Steps wait for it where it is called again as soon as it has ended. */
+static int make_page(const dm_task *task, station *s, int64_t batch, told *t)
+{
+    enum { PAUSE = 16 }; /* a part of the time that a batch takes */
+    putting c = {task, s, stream_to};
+    nn_page page;
+    const double began = nn_now_s();
+    nn_team_make(s->team, batch, put_row, &c, &page);
+    const double ended = nn_now_s();
+    s->waited += s->ended > 0 && (began - s->ended) * PAUSE < ended - began ? ended - s->ended : 0;
+    s->ended = ended;
+    if (page.status != DM_OK) {
+        return dm_task_fail(task, "%s", page.error);
+    }
+    tell_page(t, &page, s->waited);
+    return 0;
 }
 
 static int take_page(const dm_task *task, const order *o, told *t)
 {
     station *s = station_of(o, task->worker);
-    nn_page *p = NULL;
     nn_rows rows;
     find_rows(task, &rows);
     if (rows.count == 0) {
@@ -349,20 +428,13 @@ static int take_page(const dm_task *task, const order *o, told *t)
     if (!s) {
         return dm_task_fail(task, "the source of the records has not been opened");
     }
-    if (ring_for(s, &rows) != DM_OK || nn_ring_take(s->ring, o->batch, &p) != DM_OK) {
-        return dm_task_fail(task, "no memory or no thread for the records");
-    }
-    if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
-        return dm_task_fail(task, "%s", p->error);
-    }
-    if (!copy_page(task, s, p)) {
+    if (!all_whole_rows(task, s)) {
         return dm_task_fail(task, "the arrays for the records have other rows than the records");
     }
-    t->damaged = p->damaged;
-    t->waited = nn_ring_waited(s->ring);
-    snprintf(t->text, sizeof t->text, "%s", p->why);
-    nn_ring_give(s->ring, p);
-    return 0;
+    if (open_for(s, &rows, task->gpu) != DM_OK) {
+        return dm_task_fail(task, "no memory or no thread for the records");
+    }
+    return task->gpu ? make_page(task, s, o->batch, t) : copy_page(task, s, o->batch, t);
 }
 
 static int read_records(const dm_task *task)

@@ -7,16 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 16, MAX_PAGES = MAX_THREADS + 1 };
+enum { MAX_PAGES = NN_FEED_THREADS + 1 };
 static const int64_t MOST_BYTES = (int64_t)2
                                   << 30; /* of the pages behind the second, of all rings that share */
-
-/* Work of the taker's that threads help with. */
-typedef struct shared_work {
-    void (*run)(void *context, int part);
-    void *context;
-    int parts, next, left; /* to be begun next; not done yet */
-} shared_work;
 
 struct nn_ring {
     const nn_feed_type *type;
@@ -25,12 +18,11 @@ struct nn_ring {
     int beside, sharing;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    pthread_t thread[MAX_THREADS];
+    pthread_t thread[NN_FEED_THREADS];
     int threads, pages;
     bool stop, began;
     int64_t next, taken; /* batch that a thread begins next, that the taker takes next */
     nn_page page[MAX_PAGES];
-    shared_work work;
     double waited; /* seconds */
 };
 
@@ -54,31 +46,11 @@ static nn_page *free_page(nn_ring *r)
     return NULL;
 }
 
-/* A part of the taker's work, if one is left to begin. With the lock held. */
-static bool help(nn_ring *r)
-{
-    shared_work *w = &r->work;
-    if (w->next == w->parts) {
-        return false;
-    }
-    const int part = w->next++;
-    pthread_mutex_unlock(&r->lock);
-    w->run(w->context, part);
-    pthread_mutex_lock(&r->lock);
-    if (--w->left == 0) {
-        pthread_cond_broadcast(&r->changed);
-    }
-    return true;
-}
-
 static void *fill_pages(void *context)
 {
     nn_ring *r = context;
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
-        if (help(r)) {
-            continue;
-        }
         nn_page *p = free_page(r);
         if (!p) {
             pthread_cond_wait(&r->changed, &r->lock);
@@ -116,7 +88,7 @@ static void stop_threads(nn_ring *r)
     }
 }
 
-static dm_status make_page(const nn_rows *rows, nn_page *p)
+dm_status nn_page_make(const nn_rows *rows, nn_page *p)
 {
     const size_t count = (size_t)rows->count;
     for (int i = 0; i < rows->tops; i++) {
@@ -136,28 +108,40 @@ static dm_status make_page(const nn_rows *rows, nn_page *p)
     return DM_OK;
 }
 
+void nn_page_drop(nn_page *p)
+{
+    free(p->windows);
+    free(p->places);
+    for (int k = 0; k < NN_FEED_TOPS; k++) {
+        free(p->top[k]);
+    }
+}
+
+int nn_feed_threads(int beside, int sharing)
+{
+    const long cores = (sysconf(_SC_NPROCESSORS_ONLN) - beside) / (sharing > 0 ? sharing : 1);
+    return cores < 1 ? 1 : cores > NN_FEED_THREADS ? NN_FEED_THREADS : (int)cores;
+}
+
 static dm_status make_pages(nn_ring *r, int pages)
 {
     dm_status status = DM_OK;
     while (status == DM_OK && r->pages < pages) {
-        status = make_page(&r->rows, &r->page[r->pages]);
+        status = nn_page_make(&r->rows, &r->page[r->pages]);
         r->pages += status == DM_OK;
     }
     return status;
 }
 
-/* As many threads as this ring's part of the cores without a worker, at least one, and a page more than
- * threads, as far as their memory goes. */
+/* A page more than threads, as far as their memory goes. */
 static dm_status start_threads(nn_ring *r)
 {
-    long cores = (sysconf(_SC_NPROCESSORS_ONLN) - r->beside) / r->sharing;
-    int64_t bytes = 1, fit;
+    int64_t bytes = 1;
     for (int i = 0; i < r->rows.tops; i++) {
         bytes += r->rows.count * r->rows.each[i] * (i == 0 && r->rows.images ? 1 : (int64_t)sizeof(float));
     }
-    fit = MOST_BYTES / r->sharing / bytes + 1;
-    cores = cores > fit ? (long)fit : cores;
-    int wanted = cores < 1 ? 1 : cores > MAX_THREADS ? MAX_THREADS : (int)cores;
+    const int64_t fit = MOST_BYTES / r->sharing / bytes + 1;
+    const int threads = nn_feed_threads(r->beside, r->sharing), wanted = threads > fit ? (int)fit : threads;
     dm_status status = make_pages(r, wanted + 1);
     r->next = r->taken;
     while (status == DM_OK && r->threads < wanted) {
@@ -198,11 +182,7 @@ void nn_ring_close(nn_ring *r)
     }
     stop_threads(r);
     for (int i = 0; i < MAX_PAGES; i++) {
-        free(r->page[i].windows);
-        free(r->page[i].places);
-        for (int k = 0; k < NN_FEED_TOPS; k++) {
-            free(r->page[i].top[k]);
-        }
+        nn_page_drop(&r->page[i]);
     }
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
@@ -247,19 +227,6 @@ dm_status nn_ring_take(nn_ring *r, int64_t batch, nn_page **out)
         *out = wait_for(r);
     }
     return status;
-}
-
-void nn_ring_each(nn_ring *r, int parts, void (*run)(void *context, int part), void *context)
-{
-    pthread_mutex_lock(&r->lock);
-    r->work = (shared_work){run, context, parts, 0, parts};
-    pthread_cond_broadcast(&r->changed);
-    while (help(r)) {
-    }
-    while (r->work.left > 0) {
-        pthread_cond_wait(&r->changed, &r->lock);
-    }
-    pthread_mutex_unlock(&r->lock);
 }
 
 void nn_ring_give(nn_ring *r, nn_page *p)

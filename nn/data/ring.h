@@ -44,11 +44,18 @@ typedef struct nn_feed_type {
 
 /* A record was left out of a page. why: one line. */
 void nn_page_damaged(nn_page *page, const char *why);
+/* Memory for rows; what a page has stays. Error: DM_ERR_NOMEM. */
+dm_status nn_page_make(const nn_rows *rows, nn_page *page);
+void nn_page_drop(nn_page *page);
 
 typedef struct nn_ring nn_ring;
 
-/* For one taker. beside: workers of this host's cores; sharing: rings that share what is left. Does not take
- * `state`. */
+enum { NN_FEED_THREADS = 16 };
+/* How many threads make rows: this part of the cores without a worker, at least one, at most NN_FEED_THREADS.
+ * beside: workers of this host's cores; sharing: rings or teams that share what is left. */
+int nn_feed_threads(int beside, int sharing);
+
+/* For one taker. Does not take `state`. */
 dm_status nn_ring_open(const nn_feed_type *type, void *state, const nn_rows *rows, int beside, int sharing,
                        nn_ring **out);
 void nn_ring_close(nn_ring *ring); /* accepts NULL */
@@ -56,9 +63,6 @@ void nn_ring_close(nn_ring *ring); /* accepts NULL */
  * taker's until it is given back. Error: DM_ERR_IO, DM_ERR_NOMEM; what went wrong in the page is in it. */
 dm_status nn_ring_take(nn_ring *ring, int64_t batch, nn_page **out);
 void nn_ring_give(nn_ring *ring, nn_page *page);
-/* Calls run for each part from 0 on, by the taker and those threads that make no page now. Returns when all are
- * done. */
-void nn_ring_each(nn_ring *ring, int parts, void (*run)(void *context, int part), void *context);
 /* Seconds that takers have waited for batches behind the first. */
 double nn_ring_waited(const nn_ring *ring);
 
