@@ -268,7 +268,8 @@ typedef struct dm_layer_info {
     size_t size; /* set by the caller: sizeof(dm_layer_info) */
     const char *name, *type;
     int bottoms, tops, params;
-    double waited; /* seconds that steps waited for its data; 0 of layers that read none */
+    double waited; /* seconds that steps waited for its data; of workers with GPUs, which read beside steps,
+                      seconds in which the slowest read without a pause; 0 of layers that read none */
     int axis; /* Softmax, SoftmaxWithLoss, InfogainLoss, Accuracy: the bottom's dim of the classes; -1 of others
                */
     int ignored; /* Accuracy: the label that counts nowhere (ignore_label); -1, which is no class: none */

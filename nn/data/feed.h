@@ -17,7 +17,8 @@ void nn_feed_close(nn_feed *feed); /* accepts NULL */
 dm_status nn_feed_next(nn_feed *feed);
 /* Goes on with this batch. */
 void nn_feed_seek(nn_feed *feed, int64_t batch);
-/* Seconds that steps have waited for batches behind the first. */
+/* Seconds that steps have waited for batches behind the first; where workers with GPUs read, nn_readers_waited.
+ */
 double nn_feed_waited(const nn_feed *feed);
 bool nn_feed_by_workers(const nn_feed *feed);
 

@@ -59,7 +59,7 @@ typedef struct station {
     nn_rows rows;  /* of the ring or the team */
     nn_ring *ring; /* of a CPU, */
     nn_team *team; /* of a GPU: functions run beside steps there, so that nothing is gained by pages ahead */
-    double ended, waited; /* seconds: when the team was done last; in which the function did nothing but read */
+    double ended, waited; /* seconds: when the team was last done; that it read without a pause before */
     struct station *next;
 } station;
 
@@ -309,7 +309,7 @@ static void copy_to(char *to, const char *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
-/* Past the caches: what a GPU fetches next is not read here. */
+/* Past the caches: what a GPU fetches next is not read here. Others may say that it is there after a fence. */
 static void stream_to(char *to, const char *from, size_t bytes)
 {
 #if defined(__SSE2__)
@@ -321,9 +321,15 @@ static void stream_to(char *to, const char *from, size_t bytes)
         _mm_stream_si128((__m128i *)(void *)(to + head + 16 * k), x);
     }
     memcpy(to + head + 16 * middle, from + head + 16 * middle, bytes - head - 16 * middle);
-    _mm_sfence(); /* before another thread says that it is there */
 #else
     memcpy(to, from, bytes);
+#endif
+}
+
+static void fence(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
 #endif
 }
 
@@ -334,25 +340,26 @@ typedef struct putting {
     void (*copy)(char *to, const char *from, size_t bytes);
 } putting;
 
-/* Row `at` of the page. */
-static void put_row_at(const putting *c, int64_t row, const nn_page *p, int64_t at)
+/* The page has `count` rows, from row `first` of the batch on. */
+static void put_rows(void *context, int64_t first, int64_t count, const nn_page *p)
 {
+    const putting *c = context;
     for (int i = OPERANDS; i < c->task->count; i++) {
         const char *from = source_of(c->station, i, p);
         for (int64_t k = 0; k < c->task->operand_blocks[i]; k++) {
             const dm_block *b = &c->task->operand[i][k];
-            const int64_t size = bytes_of(b->dtype), bytes = each_of(c->station, i) * size;
-            if (row >= b->start[0] && row < b->start[0] + b->extent[0]) {
-                c->copy((char *)b->data + (row - b->start[0]) * b->stride[0] * size, from + at * bytes,
-                        (size_t)bytes);
+            const int64_t size = bytes_of(b->dtype), bytes = each_of(c->station, i) * size,
+                          step = b->stride[0] * size, last = b->start[0] + b->extent[0];
+            const int64_t begin = first > b->start[0] ? first : b->start[0],
+                          end = first + count < last ? first + count : last;
+            const int64_t together = step == bytes && end > begin ? end - begin : 1;
+            for (int64_t row = begin; row < end; row += together) {
+                c->copy((char *)b->data + (row - b->start[0]) * step, from + (row - first) * bytes,
+                        (size_t)(together * bytes));
             }
         }
     }
-}
-
-static void put_row(void *context, int64_t row, const nn_page *p)
-{
-    put_row_at(context, row, p, 0);
+    fence();
 }
 
 /* A ring or a team for the rows that the worker has: always the same, unless a program gives other arrays. */
@@ -383,7 +390,7 @@ static void tell_page(told *t, const nn_page *p, double waited)
 
 static int copy_page(const dm_task *task, station *s, int64_t batch, told *t)
 {
-    const putting c = {task, s, copy_to};
+    putting c = {task, s, copy_to};
     nn_page *p = NULL;
     if (nn_ring_take(s->ring, batch, &p) != DM_OK) {
         return dm_task_fail(task, "no memory or no thread for the records");
@@ -391,25 +398,37 @@ static int copy_page(const dm_task *task, station *s, int64_t batch, told *t)
     if (p->status != DM_OK) { /* the page stays: asked again, it says the same */
         return dm_task_fail(task, "%s", p->error);
     }
-    for (int64_t row = 0; row < s->rows.count; row++) {
-        put_row_at(&c, s->rows.first + row, p, row);
-    }
+    put_rows(&c, s->rows.first, s->rows.count, p);
     tell_page(t, p, nn_ring_waited(s->ring));
     nn_ring_give(s->ring, p);
     return 0;
 }
 
-/* Steps wait for it where it is called again as soon as it has ended. */
-static int make_page(const dm_task *task, station *s, int64_t batch, told *t)
+/* When a function of this worker last ended. */
+static double last_end(int worker)
 {
-    enum { PAUSE = 16 }; /* a part of the time that a batch takes */
+    double last = 0;
+    pthread_mutex_lock(&lock);
+    for (const station *s = stations; s; s = s->next) {
+        last = s->worker == worker && s->ended > last ? s->ended : last;
+    }
+    pthread_mutex_unlock(&lock);
+    return last;
+}
+
+/* Steps wait for batches where functions are called one as soon as the other has ended. */
+static int make_batch(const dm_task *task, station *s, int64_t batch, told *t)
+{
+    enum { PAUSE = 16 }; /* a pause counts from this part of the batch's time on */
     putting c = {task, s, stream_to};
     nn_page page;
-    const double began = nn_now_s();
-    nn_team_make(s->team, batch, put_row, &c, &page);
+    const double last = last_end(task->worker), began = nn_now_s();
+    nn_team_make(s->team, batch, put_rows, &c, &page);
     const double ended = nn_now_s();
-    s->waited += s->ended > 0 && (began - s->ended) * PAUSE < ended - began ? ended - s->ended : 0;
+    s->waited += s->ended > 0 && (began - last) * PAUSE < ended - began ? ended - began : 0;
+    pthread_mutex_lock(&lock);
     s->ended = ended;
+    pthread_mutex_unlock(&lock);
     if (page.status != DM_OK) {
         return dm_task_fail(task, "%s", page.error);
     }
@@ -434,7 +453,7 @@ static int take_page(const dm_task *task, const order *o, told *t)
     if (open_for(s, &rows, task->gpu) != DM_OK) {
         return dm_task_fail(task, "no memory or no thread for the records");
     }
-    return task->gpu ? make_page(task, s, o->batch, t) : copy_page(task, s, o->batch, t);
+    return task->gpu ? make_batch(task, s, o->batch, t) : copy_page(task, s, o->batch, t);
 }
 
 static int read_records(const dm_task *task)

@@ -141,7 +141,8 @@ static dm_status start_threads(nn_ring *r)
         bytes += r->rows.count * r->rows.each[i] * (i == 0 && r->rows.images ? 1 : (int64_t)sizeof(float));
     }
     const int64_t fit = MOST_BYTES / r->sharing / bytes + 1;
-    const int threads = nn_feed_threads(r->beside, r->sharing), wanted = threads > fit ? (int)fit : threads;
+    const int threads = r->type->in_order ? 1 : nn_feed_threads(r->beside, r->sharing),
+              wanted = threads > fit ? (int)fit : threads;
     dm_status status = make_pages(r, wanted + 1);
     r->next = r->taken;
     while (status == DM_OK && r->threads < wanted) {

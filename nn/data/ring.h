@@ -32,7 +32,8 @@ typedef struct nn_page {
  * run may begin with any. */
 typedef struct nn_feed_type {
     const char *name;
-    /* The rows of a batch to the page; by several threads at once. */
+    /* The rows of a batch to the page; of any part of it, down to one row, in any order, by several threads at
+     * once. */
     dm_status (*make)(void *state, int64_t batch, const nn_rows *rows, nn_page *page);
     void (*close)(void *state);
     /* What `open` needs to make the same state in another process. NULL: no other may read the source, for the
@@ -40,6 +41,7 @@ typedef struct nn_feed_type {
     dm_status (*pack)(const void *state, nn_pack *out);
     const char *(*alone)(const void *state);
     dm_status (*open)(nn_unpack *in, void **state);
+    bool in_order; /* rows are cheap only in their order, one at a time: a second thread gains nothing */
 } nn_feed_type;
 
 /* A record was left out of a page. why: one line. */
@@ -55,7 +57,7 @@ enum { NN_FEED_THREADS = 16 };
  * beside: workers of this host's cores; sharing: rings or teams that share what is left. */
 int nn_feed_threads(int beside, int sharing);
 
-/* For one taker. Does not take `state`. */
+/* For one taker. beside, sharing: as in nn_feed_threads. Does not take `state`. */
 dm_status nn_ring_open(const nn_feed_type *type, void *state, const nn_rows *rows, int beside, int sharing,
                        nn_ring **out);
 void nn_ring_close(nn_ring *ring); /* accepts NULL */

@@ -1,6 +1,4 @@
-/* The threads take rows in order; each makes one in a page of its own and puts it. Only as many work as make a
- * batch well within the time from one to the next: they use the host's memory, through which GPUs get their
- * commands. */
+/* The threads take runs of rows in order; each makes one in a page of its own and puts it. */
 #include "data/team.h"
 
 #include <pthread.h>
@@ -10,9 +8,8 @@
 
 typedef struct member {
     nn_team *team;
-    int number;
     pthread_t thread;
-    nn_page page; /* of one row */
+    nn_page page; /* of a run */
 } member;
 
 struct nn_team {
@@ -22,24 +19,39 @@ struct nn_team {
     pthread_mutex_t lock;
     pthread_cond_t begun, ended; /* what the threads, what the taker waits for */
     member member[NN_FEED_THREADS];
-    int threads, working; /* those below `working` make rows */
+    int threads;
     bool stop;
-    double began, took; /* seconds: when the last batch was begun, how long it took */
+    int64_t run; /* rows that a thread takes at once */
     /* the batch */
     int64_t batch, next, left; /* row to be made next; rows that are not done yet */
-    nn_put_row put;
+    nn_put_rows put;
     void *context;
     nn_page *told;
-    int64_t failed; /* the first row with an error */
-    char **why;     /* [rows.count]: what is wrong with the records of a row; NULL: nothing */
+    int64_t failed; /* where the first run with an error begins */
+    char **why; /* [rows.count]: what is wrong with the records of the run that begins there; NULL: nothing */
 };
 
-static nn_rows one_row(const nn_team *t, int64_t row)
+enum {
+    RUN_BYTES = 1 << 16,
+    RUNS = 4
+}; /* of a run, at least; that a thread has of a batch, where rows are small */
+
+static nn_rows run_from(const nn_team *t, int64_t row)
 {
-    nn_rows one = t->rows;
-    one.first += row;
-    one.count = 1;
-    return one;
+    nn_rows run = t->rows;
+    run.first += row;
+    run.count = t->rows.count - row < t->run ? t->rows.count - row : t->run;
+    return run;
+}
+
+static int64_t rows_of_run(const nn_rows *rows, int threads)
+{
+    int64_t bytes = 1, most = rows->count / (RUNS * threads);
+    for (int i = 0; i < rows->tops; i++) {
+        bytes += rows->each[i] * (i == 0 && rows->images ? 1 : (int64_t)sizeof(float));
+    }
+    most = most > RUN_BYTES / bytes ? RUN_BYTES / bytes : most;
+    return most < 1 ? 1 : most;
 }
 
 /* --- threads */
@@ -55,25 +67,27 @@ static void note(nn_team *t, int64_t row, const nn_page *p)
     }
 }
 
-/* With the lock held, but not while the row is made. Rows behind one that has failed are not made. */
-static void make_row(nn_team *t, nn_page *p)
+/* With the lock held, but not while rows are made. Those behind a run that has failed are not made. */
+static void make_run(nn_team *t, nn_page *p)
 {
-    const int64_t row = t->next++;
+    const int64_t row = t->next;
+    const nn_rows run = run_from(t, row);
+    t->next += run.count;
     if (row < t->failed) {
-        const nn_rows one = one_row(t, row);
         pthread_mutex_unlock(&t->lock);
         p->damaged = 0;
         p->why[0] = 0;
-        p->status = t->type->make(t->state, t->batch, &one, p);
+        p->status = t->type->make(t->state, t->batch, &run, p);
         if (p->status == DM_OK) {
-            t->put(t->context, one.first, p);
+            t->put(t->context, run.first, run.count, p);
         } else {
             snprintf(p->error, sizeof p->error, "%s", dm_error_message());
         }
         pthread_mutex_lock(&t->lock);
         note(t, row, p);
     }
-    if (--t->left == 0) {
+    t->left -= run.count;
+    if (t->left == 0) {
         pthread_cond_signal(&t->ended);
     }
 }
@@ -84,8 +98,8 @@ static void *make_rows(void *context)
     nn_team *t = m->team;
     pthread_mutex_lock(&t->lock);
     while (!t->stop) {
-        if (m->number < t->working && t->next < t->rows.count) {
-            make_row(t, &m->page);
+        if (t->next < t->rows.count) {
+            make_run(t, &m->page);
         } else {
             pthread_cond_wait(&t->begun, &t->lock);
         }
@@ -97,13 +111,12 @@ static void *make_rows(void *context)
 /* --- opening and closing */
 static dm_status start(nn_team *t, int wanted)
 {
-    const nn_rows one = one_row(t, 0);
+    const nn_rows run = run_from(t, 0);
     dm_status status = DM_OK;
     while (status == DM_OK && t->threads < wanted) {
         member *m = &t->member[t->threads];
         m->team = t;
-        m->number = t->threads;
-        status = nn_page_make(&one, &m->page);
+        status = nn_page_make(&run, &m->page);
         if (status == DM_OK && pthread_create(&m->thread, NULL, make_rows, m) != 0) {
             status = dm_error_set(DM_ERR_IO, "no thread for the data can be started");
         }
@@ -131,9 +144,9 @@ dm_status nn_team_open(const nn_feed_type *type, void *state, const nn_rows *row
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->begun, NULL);
     pthread_cond_init(&t->ended, NULL);
-    const int most = rows->count < NN_FEED_THREADS ? (int)rows->count : NN_FEED_THREADS;
-    const int threads = nn_feed_threads(beside, sharing);
-    dm_status status = start(t, threads < most ? threads : most);
+    const int threads = type->in_order ? 1 : nn_feed_threads(beside, sharing);
+    t->run = rows_of_run(rows, threads);
+    dm_status status = start(t, threads < rows->count ? threads : (int)rows->count);
     if (status != DM_OK) {
         nn_team_close(t);
         return status;
@@ -185,27 +198,11 @@ static void tell_why(nn_team *t)
     }
 }
 
-/* By what part of the time between two batches the last one took, and would take with a thread less. */
-static void choose_working(nn_team *t, double now)
-{
-    static const double MOST = 0.75, ENOUGH = 0.6;
-    const double period = now - t->began;
-    if (t->began == 0) {
-        t->working = t->threads;
-    } else if (t->took > MOST * period) {
-        t->working += t->working < t->threads;
-    } else if (t->took * t->working < ENOUGH * period * (t->working - 1)) {
-        t->working--;
-    }
-    t->began = now;
-}
-
-void nn_team_make(nn_team *t, int64_t batch, nn_put_row put, void *context, nn_page *told)
+void nn_team_make(nn_team *t, int64_t batch, nn_put_rows put, void *context, nn_page *told)
 {
     told->status = DM_OK;
     told->damaged = 0;
     pthread_mutex_lock(&t->lock);
-    choose_working(t, nn_now_s());
     t->batch = batch;
     t->put = put;
     t->context = context;
@@ -217,7 +214,6 @@ void nn_team_make(nn_team *t, int64_t batch, nn_put_row put, void *context, nn_p
     while (t->left > 0) {
         pthread_cond_wait(&t->ended, &t->lock);
     }
-    t->took = nn_now_s() - t->began;
     pthread_mutex_unlock(&t->lock);
     tell_why(t);
 }

@@ -193,7 +193,7 @@ static dm_status open_packed(nn_unpack *in, void **out)
     return DM_OK;
 }
 
-const nn_feed_type nn_hdf5_feed = {"rows", make, close_rows, pack, NULL, open_packed};
+const nn_feed_type nn_hdf5_feed = {"rows", make, close_rows, pack, NULL, open_packed, .in_order = true};
 
 /* --- with the layer */
 

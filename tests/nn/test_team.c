@@ -24,15 +24,9 @@ static bool is_one_of(const int64_t *list, int count, int64_t row)
     return found;
 }
 
-static dm_status make(void *state, int64_t batch, const nn_rows *rows, nn_page *page)
+static dm_status make_row(source *s, int64_t batch, int64_t row, float *to, nn_page *page)
 {
-    source *s = state;
-    const int64_t row = rows->first;
     char text[64];
-    if (rows->count != 1) {
-        return dm_error_set(DM_ERR_ARG, "%lld rows at once", (long long)rows->count);
-    }
-    atomic_fetch_add(&s->made, 1);
     nanosleep(&(struct timespec){.tv_nsec = row * batch * 7919 % 50000}, NULL); /* they end in any order */
     if (is_one_of(s->damaged, 3, row)) {
         snprintf(text, sizeof text, "row %lld", (long long)row);
@@ -42,15 +36,24 @@ static dm_status make(void *state, int64_t batch, const nn_rows *rows, nn_page *
     for (int i = 0; i < 2; i++) {
         if (row == s->fails[i]) {
             nanosleep(&(struct timespec){.tv_nsec = i == s->late ? 3000000 : 1000000}, NULL);
+            return dm_error_set(DM_ERR_IO, "row %lld is missing", (long long)row);
         }
     }
-    if (is_one_of(s->fails, 2, row)) {
-        return dm_error_set(DM_ERR_IO, "row %lld is missing", (long long)row);
-    }
     for (int i = 0; i < EACH; i++) {
-        page->top[0][i] = (float)(1000 * batch + EACH * row + i);
+        to[i] = (float)(1000 * batch + EACH * row + i);
     }
     return DM_OK;
+}
+
+static dm_status make(void *state, int64_t batch, const nn_rows *rows, nn_page *page)
+{
+    source *s = state;
+    dm_status status = DM_OK;
+    for (int64_t i = 0; status == DM_OK && i < rows->count; i++) {
+        atomic_fetch_add(&s->made, 1);
+        status = make_row(s, batch, rows->first + i, page->top[0] + i * EACH, page);
+    }
+    return status;
 }
 
 static const nn_feed_type type = {.name = "made up", .make = make};
@@ -60,11 +63,13 @@ typedef struct taken {
     atomic_int puts[ROWS];
 } taken;
 
-static void put(void *context, int64_t row, const nn_page *page)
+static void put(void *context, int64_t first, int64_t count, const nn_page *page)
 {
     taken *t = context;
-    memcpy(t->value[row - FIRST], page->top[0], sizeof t->value[0]);
-    atomic_fetch_add(&t->puts[row - FIRST], 1);
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(t->value[first + i - FIRST], page->top[0] + i * EACH, sizeof t->value[0]);
+        atomic_fetch_add(&t->puts[first + i - FIRST], 1);
+    }
 }
 
 static void check_all(const taken *t, int64_t batch)
@@ -131,19 +136,47 @@ static void test_error(void **state)
     for (int64_t batch = 1; batch < BATCHES; batch++) {
         taken all = {0};
         nn_page told;
-        s.fails[0] = batch % 2 ? FIRST + 4 : -1;
+        s.fails[0] = batch % 2 ? FIRST + 12 : -1;
         s.fails[1] = batch % 2 ? FIRST + 3 : -1;
         s.late = batch % 4 == 1;
         nn_team_make(t, batch, put, &all, &told);
         if (batch % 2) {
             assert_int_equal(told.status, DM_ERR_IO);
             assert_string_equal(told.error, "row 8 is missing");
-            assert_int_equal(atomic_load(&all.puts[2]), 1);
             assert_int_equal(atomic_load(&all.puts[3]), 0);
         } else {
             assert_int_equal(told.status, DM_OK);
             check_all(&all, batch);
         }
+    }
+    nn_team_close(t);
+}
+
+/* A source that says so gets its rows one at a time, in order. */
+static dm_status make_next(void *state, int64_t batch, const nn_rows *of, nn_page *page)
+{
+    source *s = state;
+    const int64_t number = atomic_fetch_add(&s->made, (int)of->count);
+    (void)page;
+    nanosleep(&(struct timespec){.tv_nsec = 10000}, NULL);
+    return number == batch * ROWS + of->first - FIRST && atomic_load(&s->made) == number + of->count
+               ? DM_OK
+               : dm_error_set(DM_ERR_STATE, "row %lld came as number %lld", (long long)of->first,
+                              (long long)number);
+}
+
+static void test_in_order(void **state)
+{
+    static const nn_feed_type ordered = {.name = "ordered", .make = make_next, .in_order = true};
+    source s = {0};
+    nn_team *t = NULL;
+    (void)state;
+    CHECK(nn_team_open(&ordered, &s, &rows, 0, 1, &t));
+    for (int64_t batch = 0; batch < BATCHES; batch++) {
+        taken all = {0};
+        nn_page told;
+        nn_team_make(t, batch, put, &all, &told);
+        assert_int_equal(told.status, DM_OK);
     }
     nn_team_close(t);
 }
@@ -160,6 +193,7 @@ static void test_unused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_damage),
-                                       cmocka_unit_test(test_error), cmocka_unit_test(test_unused)};
+                                       cmocka_unit_test(test_error), cmocka_unit_test(test_in_order),
+                                       cmocka_unit_test(test_unused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(THREADS)
     __shared__ alignas(16) char memory[EACH * C * sizeof(S)];
     S *tile = (S *)memory;
     const uint32_t first = blockIdx.x * EACH, count = items - first < EACH ? items - first : EACH;
-    T value[PIXELS][C];
+    T value[PIXELS][C] = {};
 #pragma unroll
     for (int k = 0; k < PIXELS; k++) {
         const uint32_t at = k * THREADS + threadIdx.x;
