@@ -31,10 +31,8 @@ struct nn_team {
     char **why; /* [rows.count]: what is wrong with the records of the run that begins there; NULL: nothing */
 };
 
-enum {
-    RUN_BYTES = 1 << 16,
-    RUNS = 4
-}; /* of a run, at least; that a thread has of a batch, where rows are small */
+enum { RUN_BYTES = 1 << 16 }; /* small rows are made as many at once as fit in it, */
+enum { RUNS = 4 };            /* but so that each thread has as many runs of a batch */
 
 static nn_rows run_from(const nn_team *t, int64_t row)
 {
