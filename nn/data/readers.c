@@ -404,7 +404,7 @@ static int copy_page(const dm_task *task, station *s, int64_t batch, told *t)
     return 0;
 }
 
-/* When a function of this worker last ended. */
+/* When a team of this worker was last done. */
 static double last_end(int worker)
 {
     double last = 0;
@@ -416,10 +416,10 @@ static double last_end(int worker)
     return last;
 }
 
-/* Steps wait for batches where functions are called one as soon as the other has ended. */
+/* Steps wait for batches where a worker's teams are called one directly after the other. */
 static int make_batch(const dm_task *task, station *s, int64_t batch, told *t)
 {
-    enum { PAUSE = 16 }; /* a pause counts from this part of the batch's time on */
+    enum { PAUSE = 16 }; /* a pause below 1/PAUSE of the batch's time counts as none */
     putting c = {task, s, stream_to};
     nn_page page;
     const double last = last_end(task->worker), began = nn_now_s();
