@@ -135,12 +135,22 @@ static inline void full_barrier(atomic_uint *word)
 #endif
 }
 
-void dmi_bell_ring(dmi_bell *bell)
+bool dmi_bell_awaited(dmi_bell *bell)
 {
     full_barrier(&bell->sleeping);
-    if (atomic_load(&bell->sleeping) != 0) {
-        atomic_fetch_add(&bell->count, 1);
-        syscall(SYS_futex, (unsigned *)(void *)&bell->count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    return atomic_load(&bell->sleeping) != 0;
+}
+
+void dmi_bell_wake(dmi_bell *bell)
+{
+    atomic_fetch_add(&bell->count, 1);
+    syscall(SYS_futex, (unsigned *)(void *)&bell->count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void dmi_bell_ring(dmi_bell *bell)
+{
+    if (dmi_bell_awaited(bell)) {
+        dmi_bell_wake(bell);
     }
 }
 

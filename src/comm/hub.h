@@ -215,6 +215,9 @@ void dmi_hub_close(dmi_hub *hub);
 
 /* Full barrier between publishing and looking at `sleeping` (and the reverse); also understood by TSan. */
 void dmi_bell_ring(dmi_bell *bell);
+/* The two halves of it: does anybody wait? */
+bool dmi_bell_awaited(dmi_bell *bell);
+void dmi_bell_wake(dmi_bell *bell);
 /* Waiting: token = dmi_bell_announce(); check again; then dmi_bell_sleep (at most timeout_ns) or
  * dmi_bell_cancel. */
 unsigned dmi_bell_announce(dmi_bell *bell);

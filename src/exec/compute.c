@@ -145,7 +145,7 @@ static bool run_oldest(dmi_engine *e, int number)
     DMI_ADD_COUNT(e, w->inst, steps, 1);
     atomic_store_explicit(&lane->done, at + 1, memory_order_release);
     if (e->thread_runs) {
-        dmi_bell_ring(&e->port->bell);
+        dmi_engine_wake(e, number, at + 1);
         dmi_background_wake(e);
     }
     return true;

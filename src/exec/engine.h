@@ -271,6 +271,8 @@ typedef struct dmi_engine {
     dmi_instance *spare;             /* memory of commands that have retired */
     size_t spare_bytes;
     dmi_bell compute_bell;           /* its compute thread sleeps here */
+    atomic_uint_fast64_t
+        awaited[DMI_STAMP_LANES];    /* the communication thread sleeps until that lane is so far */
     struct dmi_gpu *gpu;             /* with config.device */
     bool fused;                      /* its GPU has fused products */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
@@ -340,6 +342,10 @@ bool dmi_engine_idle(const dmi_engine *e);
 const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background);
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp);
 dmi_stamp dmi_engine_done(const dmi_engine *e);
+/* The communication thread, before it announces that it sleeps: what kernels' ends wake it. */
+void dmi_engine_note_awaited(dmi_engine *e);
+/* A thread of kernels, behind each: the lane has done so many. */
+void dmi_engine_wake(dmi_engine *e, int lane, uint64_t done);
 /* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,
  * nothing new to report. Its outputs are poisoned step by step: */
 void dmi_engine_fail(dmi_engine *e, dmi_instance *inst, dm_status status, const char *text);

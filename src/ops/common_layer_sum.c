@@ -161,7 +161,8 @@ static void add_up(summing *g, dmi_ref rows, const dmi_mark ready, dmi_mark done
     }
 }
 
-/* Large sums are beside what comes after them, as those of reductions are. */
+/* Large sums are beside what comes after them, as those of reductions are. On CPUs all are, where a thread
+ * serves the kernels of both channels: the layers' next kernels need not wait for the other workers. */
 int dmi_layer_sum_channel(const dmi_layer_sum *s)
 {
     int senders = 0;
@@ -171,6 +172,9 @@ int dmi_layer_sum_channel(const dmi_layer_sum *s)
             before++;
         }
         senders += before == i;
+    }
+    if (!s->b->profile->gpu && senders > 1) {
+        return 1;
     }
     return dmi_reduction_channel(
         s->b->profile, s->out,
