@@ -170,8 +170,8 @@ static int shorter_half(took *all, int count)
 }
 
 /* Makes the first row of a pass that of all workers: a layer ends where the last of them ends it, each by its
- * own clock from the begin of the pass on. So nobody's wait for another worker counts, and the sum is the
- * longest pass. */
+ * own clock from the begin of the pass on, which all begin together. So nobody's wait for another worker
+ * counts, and the sum is the longest pass. */
 static void merge_rows(const nn_net *net, int64_t *rows, int64_t apart)
 {
     for (int w = 0; w < dm_workers(net->session); w++) {
@@ -216,7 +216,8 @@ static dm_status run_passes(timing *t, int passes, took *plain, int *groups)
     for (int k = 0; status == DM_OK && k < passes;) {
         const int end = k + each < passes ? k + each : passes, count = end - k;
         for (; status == DM_OK && k < end; k++) {
-            status = run_pass(t, true);
+            status = dm_sync(t->net->session); /* a worker far ahead would wait in some layer for the others */
+            status = status == DM_OK ? run_pass(t, true) : status;
             status = status == DM_OK ? keep(t, k) : status;
         }
         if (!plain) {
