@@ -594,8 +594,8 @@ typedef struct dm_task {
     int gpu;                                 /* not 0: this worker's device is a GPU, and data are copies */
 } dm_task;
 
-/* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number. Runs
- * on a thread of the library; may call nothing of dmath but dm_task_fail. */
+/* 0: well. Anything else fails the command as any failure on a worker does, with DM_ERR_TASK and this number.
+ * Runs on a thread of the library; may call nothing of dmath but what begins with dm_task_. */
 typedef int (*dm_task_function)(const dm_task *task);
 /* For use inside such a function, with the task it was given: the command fails, whatever the function returns, and the
  * text (printf's format; at most 255 characters; the first of several) is in the error's message. Returns 1:
@@ -604,6 +604,21 @@ typedef int (*dm_task_function)(const dm_task *task);
 __attribute__((format(printf, 2, 3)))
 #endif
 DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
+
+/* A GPU can fetch bytes from memory of the process itself, so that a function need not copy them to where its
+ * operands lie. For use inside such a function, by any of its threads. Each returns 0 where the worker has no
+ * GPU or it cannot be done, else 1. dm_task_map: when the function has returned, this worker's GPU is made to
+ * read these bytes: memory, or the pages of a mapped file, also where they may only be read. 2: it does
+ * already, which a later function may ask; the option log=info says why it cannot. They are held in memory, 0.3
+ * s for a GiB of a file's pages, and must stay as they are until the command of a function has ended that calls
+ * dm_task_unmap with the same address. At most 32 for a worker. dm_task_fetch: when the function has returned,
+ * the GPU fetches `bytes` bytes at `from`, all in memory that one dm_task_map has named, in place of those at
+ * `to`, which lie together in a rectangle that the function may write. 0: the function must write them. Fetches
+ * of one function may not overlap. Cost: a piece takes the GPU about a microsecond beside its bytes, so fetch
+ * rows of 50 KB and more. dm_task_unmap: the address has been mapped. */
+DM_API int dm_task_map(const dm_task *task, const void *memory, int64_t bytes);
+DM_API int dm_task_fetch(const dm_task *task, void *to, const void *from, int64_t bytes);
+DM_API int dm_task_unmap(const dm_task *task, const void *memory);
 
 /* Makes the function known under a name (1 to 63 characters, new, copied; at most 256). Before dm_init, in the same
  * order on all ranks: ranks that register other names refuse to meet (DM_ERR_VERSION, with the names). Either the

@@ -24,6 +24,9 @@ typedef struct batch {
     int64_t sample; /* the record whose shape all have */
     int64_t size, first;
     int64_t shape[3]; /* channels, height, width of what leaves here */
+    int64_t record[3];           /* of that record */
+    const unsigned char *memory; /* of the source; NULL: there is none */
+    int64_t memory_bytes;
     uint64_t seed;
 } batch;
 
@@ -91,6 +94,28 @@ static dm_status read_place(const batch *b, int64_t p, nn_page *page, nn_record 
     return status;
 }
 
+/* Does the source have the bytes of the record where they stay, and the shape that most have? */
+static bool lies(const batch *b, const nn_record *r)
+{
+    const uintptr_t at = (uintptr_t)r->bytes, begin = (uintptr_t)b->memory;
+    return r->height == b->record[1] && r->width == b->record[2] && at >= begin &&
+           at < begin + (uintptr_t)b->memory_bytes;
+}
+
+/* Of a record of bytes. */
+static void put_image(const batch *b, const nn_rows *rows, const nn_record *r, uint64_t random, int64_t i,
+                      nn_page *page)
+{
+    unsigned char *to = page->windows + i * rows->each[0];
+    int32_t *place = page->places + 3 * i;
+    if (rows->whole) {
+        page->lies[i] = lies(b, r) ? r->bytes : NULL;
+        nn_transform_whole(&b->transform, r, b->shape, b->record, random, page->lies[i] ? NULL : to, place);
+    } else {
+        nn_transform_cut(&b->transform, r, b->shape, random, to, place);
+    }
+}
+
 static dm_status make(void *state, int64_t number, const nn_rows *rows, nn_page *page)
 {
     const batch *b = state;
@@ -104,8 +129,7 @@ static dm_status make(void *state, int64_t number, const nn_rows *rows, nn_page 
         }
         const uint64_t random = nn_hash(b->seed, (uint64_t)p);
         if (b->bytes) {
-            nn_transform_cut(&b->transform, &r, b->shape, random, page->windows + i * each,
-                             page->places + 3 * i);
+            put_image(b, rows, &r, random, i, page);
         } else {
             nn_transform_apply(&b->transform, &r, b->shape, random, page->top[0] + i * each);
         }
@@ -133,7 +157,8 @@ static dm_status pack(const void *state, nn_pack *out)
                                list->width,      b->source->count,  b->source->colour, b->sample,
                                b->size,          b->first,          b->shuffle,        b->skip_damaged,
                                b->bytes,         b->labels,         b->shape[0],       b->shape[1],
-                               b->shape[2],      (int64_t)b->seed,  b->store_bytes,    b->store_folder != NULL};
+                               b->shape[2],      (int64_t)b->seed,  b->store_bytes,    b->store_folder != NULL,
+                               b->record[0],     b->record[1],      b->record[2]};
     nn_pack_text(out, b->origin.path);
     nn_pack_text(out, list->folder);
     nn_pack_text(out, b->where);
@@ -197,6 +222,9 @@ static dm_status unpack(nn_unpack *in, batch *b)
     b->seed = (uint64_t)nn_unpack_int(in);
     b->store_bytes = nn_unpack_int(in);
     b->store_folder = nn_unpack_int(in) ? folder : NULL;
+    for (int d = 0; d < 3; d++) {
+        b->record[d] = nn_unpack_int(in);
+    }
     dm_status status =
         b->where ? nn_transform_unpack(in, &b->transform) : dm_error_no_memory("a text", strlen(where) + 1);
     if (status == DM_OK && in->failed) {
@@ -207,7 +235,19 @@ static dm_status unpack(nn_unpack *in, batch *b)
         b->source->colour = colour;
         status = check_source(b->source, count, b->sample);
     }
-    return status == DM_OK ? store_if_wanted(b) : status;
+    status = status == DM_OK ? store_if_wanted(b) : status;
+    if (status == DM_OK && b->bytes && b->source->type->memory) {
+        b->memory = b->source->type->memory(b->source, &b->memory_bytes);
+    }
+    return status;
+}
+
+static const void *memory(const void *state, int64_t *bytes, int64_t shape[3])
+{
+    const batch *b = state;
+    *bytes = b->memory_bytes;
+    memcpy(shape, b->record, sizeof b->record);
+    return b->memory;
 }
 
 static dm_status open_packed(nn_unpack *in, void **out)
@@ -222,7 +262,7 @@ static dm_status open_packed(nn_unpack *in, void **out)
     return status;
 }
 
-const nn_feed_type nn_batch_feed = {"records", make, close_batch, pack, alone, open_packed};
+const nn_feed_type nn_batch_feed = {"records", make, close_batch, pack, alone, open_packed, memory};
 
 /* --- with the layer */
 dm_status nn_origin_open(const nn_origin *o, nn_source **out)
@@ -236,7 +276,9 @@ static dm_status take_shape(const nn_layer *layer, batch *b, const nn_record *r)
     char why[256];
     const int64_t crop = b->transform.crop;
     b->bytes = r->bytes != NULL;
-    b->shape[0] = r->channels;
+    b->record[0] = b->shape[0] = r->channels;
+    b->record[1] = r->height;
+    b->record[2] = r->width;
     b->shape[1] = crop ? crop : r->height;
     b->shape[2] = crop ? crop : r->width;
     return fits(b, r, why, sizeof why) ? DM_OK

@@ -43,7 +43,17 @@ static dm_status choose_reader(nn_feed *f)
         }
     }
     if (f->readers) {
-        nn_log(net, "layer '%s': each worker reads its own records", l->name);
+        int64_t record[3];
+        const char *not_whole = "";
+        const bool whole = nn_readers_whole(f->readers, record, &not_whole);
+        if (whole) {
+            nn_images_whole(f->images, record);
+        }
+        nn_log(net, "layer '%s': each worker reads its own records%s%s", l->name,
+               whole        ? ", and its GPU fetches them from the memory of their database"
+               : *not_whole ? ", and copies them: "
+                            : "",
+               not_whole);
         return DM_OK;
     }
     if (why[0]) {

@@ -1,10 +1,11 @@
 #include "data/images.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct nn_images {
     const nn_transform *transform;
-    int64_t size, shape[3];
+    int64_t size, shape[3]; /* shape: of what comes */
     dm_array windows[2], places[2], mean;
     bool made; /* all of them */
     int next;  /* which of the two the last batch has */
@@ -23,6 +24,11 @@ dm_status nn_images_open(const nn_transform *transform, int64_t size, const int6
     }
     *out = m;
     return DM_OK;
+}
+
+void nn_images_whole(nn_images *m, const int64_t record[3])
+{
+    memcpy(m->shape, record, sizeof m->shape);
 }
 
 void nn_images_close(nn_images *m)

@@ -12,6 +12,8 @@ typedef struct nn_images nn_images;
  * `transform` must live as long. */
 dm_status nn_images_open(const nn_transform *transform, int64_t size, const int64_t shape[3], nn_images **out);
 void nn_images_close(nn_images *images); /* accepts NULL */
+/* The arrays get whole records of this shape instead (nn_transform_whole). Before the first batch. */
+void nn_images_whole(nn_images *images, const int64_t record[3]);
 /* The arrays of the next batch, which are to be written. windows: size x channels x rows x columns; places:
  * size x 3, of nn_transform_cut. */
 dm_status nn_images_next(nn_images *images, dm_array *windows, dm_array *places);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PUTS_A_COMMIT = 1000 };
 
@@ -49,6 +50,21 @@ static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
     dm_status status =
         nn_record_parse(s->values[i].mv_data, s->values[i].mv_size, name, source->colour, true, out);
     return status == DM_OK ? status : dm_error_set(status, "%s: %s", source->path, dm_error_message());
+}
+
+static const void *memory(const nn_source *source, int64_t *bytes)
+{
+    const lmdb_source *s = (const lmdb_source *)source;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = UINTPTR_MAX, end = 0;
+    for (int64_t i = 0; i < source->count; i++) {
+        const uintptr_t at = (uintptr_t)s->values[i].mv_data;
+        begin = at < begin ? at : begin;
+        end = at + s->values[i].mv_size > end ? at + s->values[i].mv_size : end;
+    }
+    begin = begin / page * page;
+    *bytes = (int64_t)((end + page - 1) / page * page - begin);
+    return (const void *)begin;
 }
 
 /* Where each record lies. A walk over the leaves, which does not touch large records. */
@@ -94,7 +110,7 @@ static dm_status find_all(lmdb_source *s, MDB_dbi db)
 
 dm_status nn_lmdb_open(const char *path, nn_source **out)
 {
-    static const nn_source_type type = {read_record, close_source};
+    static const nn_source_type type = {read_record, close_source, memory};
     MDB_dbi db = 0;
     lmdb_source *s = calloc(1, sizeof *s);
     if (!s || !(s->source.path = strdup(path))) {

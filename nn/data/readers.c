@@ -2,6 +2,7 @@
  * to call in the worker's process. */
 #include "data/readers.h"
 
+#include "data/fetch.h"
 #include "data/team.h"
 
 #include <pthread.h>
@@ -17,7 +18,10 @@
 
 static const char function_name[] = "dmath.nn.read";
 
-enum order_kind { ASK, OPEN, TAKE, CLOSE };
+enum order_kind { ASK, OPEN, TAKE, CLOSE, MAP, UNMAP };
+
+/* What rows of images are: no images, windows, whole records. */
+enum { FLOATS, WINDOWS, WHOLE };
 
 /* The function's operands: what workers tell; what keeps its calls in order, for others may run at once; then
  * of OPEN the settings, of TAKE the arrays. */
@@ -37,10 +41,11 @@ typedef struct told {
     int64_t knows;  /* 1: the worker's program has the function */
     int64_t thread; /* of the program's process */
     int64_t gpu;    /* the worker's device is one */
+    int64_t maps;   /* it reads the memory of the source: 1 asked for, 2 does */
     int64_t worker, status, damaged;
     uint64_t host;
     double waited;
-    char text[NN_DAMAGE_TEXT]; /* what went wrong at OPEN; the damaged records at TAKE */
+    char text[NN_DAMAGE_TEXT]; /* what went wrong at OPEN; the damaged records at TAKE; why it does not map */
 } told;
 
 /* --- in the process of a worker */
@@ -53,9 +58,11 @@ typedef struct station {
     int64_t place; /* among the workers of the session, or of the group, that read */
     const nn_feed_type *type;
     void *state;
-    bool images;
+    bool images, whole;
     int tops;
     int64_t each[NN_FEED_TOPS];
+    const void *memory;           /* of the source, which the GPU is to read; NULL: it is not */
+    int64_t memory_bytes, record; /* record: bytes of a whole one */
     nn_rows rows;  /* of the ring or the team */
     nn_ring *ring; /* of a CPU, */
     nn_team *team; /* of a GPU: functions run beside steps there, so that nothing is gained by pages ahead */
@@ -224,7 +231,7 @@ static void open_station(const dm_task *task, const order *o, told *t)
     s->feed = o->feed;
     s->worker = task->worker;
     s->place = task->operand_blocks[TOLD] > 0 ? task->operand[TOLD][0].start[0] : -1;
-    s->images = o->images != 0;
+    s->images = o->images != FLOATS;
     if (pthread_create(&thread, NULL, open_there, &all) != 0) {
         t->status = DM_ERR_IO;
         snprintf(t->text, sizeof t->text, "worker %d: no thread for the data can be started", task->worker);
@@ -239,6 +246,29 @@ static void open_station(const dm_task *task, const order *o, told *t)
     s->next = stations;
     stations = s;
     pthread_mutex_unlock(&lock);
+}
+
+/* Called twice: the GPU reads the memory when the first function has returned. */
+static void map_source(const dm_task *task, const order *o, told *t)
+{
+    station *s = station_of(o, task->worker);
+    int64_t record[3] = {0};
+    if (!s || !task->gpu || !s->images || !s->type->memory) {
+        return;
+    }
+    s->memory = s->type->memory(s->state, &s->memory_bytes, record);
+    s->record = record[0] * record[1] * record[2];
+    const char *wrong = nn_fetch_wrong(s->memory, s->memory_bytes, record);
+    t->maps = wrong ? 0 : dm_task_map(task, s->memory, s->memory_bytes);
+    snprintf(t->text, sizeof t->text, "%s", wrong ? wrong : "GPUs cannot read that memory");
+}
+
+static void unmap_source(const dm_task *task, const order *o)
+{
+    const station *s = station_of(o, task->worker);
+    if (s && s->memory) {
+        (void)dm_task_unmap(task, s->memory);
+    }
 }
 
 /* Which rows of a batch the worker holds. */
@@ -279,7 +309,10 @@ static int64_t bytes_of(dm_dtype dtype)
 static int64_t each_of(const station *s, int i)
 {
     const int at = i - OPERANDS;
-    return !s->images ? s->each[at] : at < 2 ? (at == 0 ? s->each[0] : 3) : s->each[at - 1];
+    return !s->images ? s->each[at]
+           : at == 0  ? (s->whole ? s->record : s->each[0])
+           : at == 1  ? 3
+                      : s->each[at - 1];
 }
 
 /* What a page has for it. */
@@ -340,6 +373,20 @@ typedef struct putting {
     void (*copy)(char *to, const char *from, size_t bytes);
 } putting;
 
+/* Whole records, which the GPU fetches if it can. */
+static void put_records(const putting *c, const dm_block *b, int64_t first, int64_t begin, int64_t end,
+                        const nn_page *p)
+{
+    const int64_t bytes = c->station->record;
+    for (int64_t row = begin; row < end; row++) {
+        char *to = (char *)b->data + (row - b->start[0]) * b->stride[0];
+        const unsigned char *lies = p->lies[row - first];
+        if (!lies || !dm_task_fetch(c->task, to, lies, bytes)) {
+            c->copy(to, (const char *)(lies ? lies : p->windows + (row - first) * bytes), (size_t)bytes);
+        }
+    }
+}
+
 /* The page has `count` rows, from row `first` of the batch on. */
 static void put_rows(void *context, int64_t first, int64_t count, const nn_page *p)
 {
@@ -353,6 +400,10 @@ static void put_rows(void *context, int64_t first, int64_t count, const nn_page 
             const int64_t begin = first > b->start[0] ? first : b->start[0],
                           end = first + count < last ? first + count : last;
             const int64_t together = step == bytes && end > begin ? end - begin : 1;
+            if (c->station->whole && i == OPERANDS) {
+                put_records(c, b, first, begin, end, p);
+                continue;
+            }
             for (int64_t row = begin; row < end; row += together) {
                 c->copy((char *)b->data + (row - b->start[0]) * step, from + (row - first) * bytes,
                         (size_t)(together * bytes));
@@ -376,7 +427,9 @@ static dm_status open_for(station *s, const nn_rows *rows, bool gpu)
     s->rows = *rows;
     s->rows.tops = s->tops;
     s->rows.images = s->images;
+    s->rows.whole = s->whole;
     memcpy(s->rows.each, s->each, sizeof s->rows.each);
+    s->rows.each[0] = s->whole ? s->record : s->each[0];
     return gpu ? nn_team_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->team)
                : nn_ring_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->ring);
 }
@@ -447,6 +500,7 @@ static int take_page(const dm_task *task, const order *o, told *t)
     if (!s) {
         return dm_task_fail(task, "the source of the records has not been opened");
     }
+    s->whole = o->images == WHOLE;
     if (!all_whole_rows(task, s)) {
         return dm_task_fail(task, "the arrays for the records have other rows than the records");
     }
@@ -477,6 +531,12 @@ static int read_records(const dm_task *task)
         break;
     case CLOSE:
         close_station(&o, task->worker);
+        break;
+    case MAP:
+        map_source(task, &o, &t);
+        break;
+    case UNMAP:
+        unmap_source(task, &o);
         break;
     default: /* of another version */
         t.knows = 0;
@@ -519,6 +579,9 @@ struct nn_readers {
     int workers;
     told *all; /* [workers] */
     double waited;
+    bool mapped;       /* some worker's GPU may read the memory of its source */
+    int64_t record[3]; /* of whole records */
+    char why[128];     /* they do not fetch those; "": it makes no sense */
 };
 
 static dm_status make_told(nn_readers *r)
@@ -626,6 +689,41 @@ static dm_status open_all(nn_readers *r, const nn_pack *settings, dm_status *fai
     return status == DM_OK ? end : status;
 }
 
+static dm_status unmap_all(nn_readers *r)
+{
+    r->mapped = false;
+    return run(r, UNMAP, 0, 0, NULL);
+}
+
+/* Do the GPUs of all workers fetch whole records? Asked twice: a GPU reads the memory when the first call has
+ * ended. */
+static dm_status map_all(nn_readers *r, const nn_feed_type *type, const void *state)
+{
+    int64_t bytes;
+    bool all = r->order.images && type->memory;
+    dm_status status = DM_OK;
+    for (int w = 0; w < r->workers; w++) {
+        all = all && r->all[w].gpu;
+    }
+    for (int times = 0; all && status == DM_OK && times < 2; times++) {
+        status = run(r, MAP, 0, 0, NULL);
+        status = status == DM_OK ? hear(r, 0) : status;
+        for (int w = 0; status == DM_OK && w < r->workers; w++) {
+            const told *t = &r->all[w];
+            r->mapped = r->mapped || t->maps > 0;
+            if (t->maps <= times) {
+                all = false;
+                snprintf(r->why, sizeof r->why, "%.100s", t->text);
+            }
+        }
+    }
+    if (status == DM_OK && all) {
+        r->order.images = WHOLE;
+        (void)type->memory(state, &bytes, r->record);
+    }
+    return status == DM_OK && r->mapped && !all ? unmap_all(r) : status;
+}
+
 /* why: the workers cannot read, for a reason that is no error where nobody forces them. */
 static dm_status begin(nn_readers *r, const nn_feed_type *type, const void *state, const nn_rows *rows,
                        bool force, bool *one, char *why, size_t room)
@@ -642,7 +740,10 @@ static dm_status begin(nn_readers *r, const nn_feed_type *type, const void *stat
     /* Files that a host lacks are for the program's process, which has them; other files of these names are
      * not. */
     const bool lacks = failed == DM_ERR_IO || failed == DM_ERR_UNSUPPORTED;
-    return failed != DM_OK && (force || !lacks) ? dm_error_set(failed, "%s", why) : status;
+    if (failed != DM_OK) {
+        return force || !lacks ? dm_error_set(failed, "%s", why) : status;
+    }
+    return status == DM_OK ? map_all(r, type, state) : status;
 }
 
 dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const void *state, const nn_rows *rows,
@@ -660,7 +761,7 @@ dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const v
     }
     r->session = session;
     r->workers = dm_workers(session);
-    r->order = (order){.images = rows->images,
+    r->order = (order){.images = rows->images ? WINDOWS : FLOATS,
                        .process = this_process(),
                        .session = (uint64_t)(uintptr_t)session,
                        .feed = atomic_fetch_add(&feeds, 1)};
@@ -692,13 +793,21 @@ void nn_readers_close(nn_readers *r)
         return;
     }
     /* Where the session has ended its arrays have too, and workers that were processes. */
-    dm_status end = r->turn.id ? run(r, CLOSE, 0, 0, NULL) : DM_OK;
+    dm_status end = r->mapped ? unmap_all(r) : DM_OK;
+    end = end == DM_OK && r->turn.id ? run(r, CLOSE, 0, 0, NULL) : end;
     const dm_array all[] = {r->told[0], r->told[1], r->turn};
     for (int i = 0; i < NN_COUNT(all) && end == DM_OK; i++) {
         end = all[i].id ? dm_array_destroy(r->session, all[i]) : DM_OK;
     }
     free(r->all);
     free(r);
+}
+
+bool nn_readers_whole(const nn_readers *r, int64_t record[3], const char **why)
+{
+    memcpy(record, r->record, sizeof r->record);
+    *why = r->why;
+    return r->order.images == WHOLE;
 }
 
 dm_status nn_readers_take(nn_readers *r, int64_t batch, int count, const dm_array *arrays)

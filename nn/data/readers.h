@@ -20,6 +20,10 @@ typedef struct nn_readers nn_readers;
 dm_status nn_readers_open(dm_session *session, const nn_feed_type *type, const void *state, const nn_rows *rows,
                           bool force, nn_readers **out, char *why, size_t room);
 void nn_readers_close(nn_readers *readers); /* accepts NULL */
+/* Do GPUs fetch whole records from where the source has them? Then the first array that nn_readers_take is
+ * given is to have room for them, in this shape (nn_transform_whole). why: why they do not; "": it makes no
+ * sense. */
+bool nn_readers_whole(const nn_readers *readers, int64_t record[3], const char **why);
 /* The arrays (f32; with images the windows and places first) get the batch, at each worker when its rows are
  * there. Does not wait. What a worker cannot read fails the command there, as any user function that fails. */
 dm_status nn_readers_take(nn_readers *readers, int64_t batch, int count, const dm_array *arrays);

@@ -32,6 +32,9 @@ typedef struct nn_source_type {
     /* Record i, 0 <= i < count. Errors name the source and the record. */
     dm_status (*read)(nn_source *source, int64_t i, nn_record *out);
     void (*close)(nn_source *source);
+    /* The memory, whole pages, in which records lie that need no decoding, as long as the source is open; NULL:
+     * there is none. */
+    const void *(*memory)(const nn_source *source, int64_t *bytes);
 } nn_source_type;
 struct nn_source {
     const nn_source_type *type;

@@ -97,10 +97,11 @@ dm_status nn_page_make(const nn_rows *rows, nn_page *p)
         if (images) {
             p->windows = p->windows ? p->windows : malloc(elements + 1);
             p->places = p->places ? p->places : malloc(count * 3 * sizeof *p->places + 1);
+            p->lies = p->lies ? p->lies : calloc(count + 1, sizeof *p->lies);
         } else {
             p->top[i] = p->top[i] ? p->top[i] : malloc(elements * sizeof(float) + 1);
         }
-        if (images ? !p->windows || !p->places : !p->top[i]) {
+        if (images ? !p->windows || !p->places || !p->lies : !p->top[i]) {
             return dm_error_no_memory("a batch", images ? elements + count * 3 * sizeof *p->places
                                                         : elements * sizeof(float));
         }
@@ -111,6 +112,7 @@ dm_status nn_page_make(const nn_rows *rows, nn_page *p)
 void nn_page_drop(nn_page *p)
 {
     free(p->windows);
+    free(p->lies);
     free(p->places);
     for (int k = 0; k < NN_FEED_TOPS; k++) {
         free(p->top[k]);

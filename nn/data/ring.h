@@ -8,10 +8,11 @@
 enum { NN_FEED_TOPS = 8, NN_DAMAGE_TEXT = 2048 };
 
 /* What a page holds of each row (sample) of a batch: so many floats of each top in the order of its array; but
- * of images the first top as a window of bytes and its place (data/images.h). */
+ * of images the first top as bytes and the window's place in them (data/images.h): those of the window alone
+ * or, whole, as many as a record has. */
 typedef struct nn_rows {
     int tops;
-    bool images;
+    bool images, whole;
     int64_t each[NN_FEED_TOPS]; /* elements */
     int64_t first, count;       /* which rows of the batch */
 } nn_rows;
@@ -19,6 +20,7 @@ typedef struct nn_rows {
 typedef struct nn_page {
     float *top[NN_FEED_TOPS]; /* of row `first` on */
     unsigned char *windows;
+    const unsigned char **lies; /* whole: where the source has the row's record, or NULL: it is in `windows` */
     int32_t *places;
     int64_t batch;
     bool busy, ready;
@@ -41,6 +43,9 @@ typedef struct nn_feed_type {
     dm_status (*pack)(const void *state, nn_pack *out);
     const char *(*alone)(const void *state);
     dm_status (*open)(nn_unpack *in, void **state);
+    /* Of a state of images: the memory of its source (nn_source_type), and the shape of a whole record.
+     * NULL: there is none. */
+    const void *(*memory)(const void *state, int64_t *bytes, int64_t shape[3]);
     bool in_order; /* rows are cheap only in their order, one at a time: a second thread gains nothing */
 } nn_feed_type;
 

@@ -135,6 +135,12 @@ static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
     return status;
 }
 
+static const void *memory(const nn_source *source, int64_t *bytes)
+{
+    const nn_source *inner = ((const store *)source)->inner;
+    return inner->type->memory ? inner->type->memory(inner, bytes) : NULL;
+}
+
 static void close_store(nn_source *source)
 {
     store *s = (store *)source;
@@ -169,7 +175,7 @@ static dm_status open_file(store *s, const char *folder)
 
 dm_status nn_store_open(nn_source *inner, int64_t limit, const char *folder, nn_source **out)
 {
-    static const nn_source_type type = {read_record, close_store};
+    static const nn_source_type type = {read_record, close_store, memory};
     store *s = calloc(1, sizeof *s);
     if (!s) {
         nn_source_close(inner);

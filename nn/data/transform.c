@@ -169,6 +169,25 @@ void nn_transform_cut(const nn_transform *t, const nn_record *r, const int64_t s
     }
 }
 
+void nn_transform_whole(const nn_transform *t, const nn_record *r, const int64_t shape[3],
+                        const int64_t whole[3], uint64_t random, unsigned char *out, int32_t at[3])
+{
+    place(t, r, shape, random, at);
+    if (r->height == whole[1] && r->width == whole[2]) {
+        if (out) {
+            memcpy(out, r->bytes, (size_t)(whole[0] * whole[1] * whole[2]));
+        }
+        return;
+    }
+    for (int64_t c = 0; out && c < shape[0]; c++) {
+        const unsigned char *from = r->bytes + (c * r->height + at[0]) * r->width + at[1];
+        for (int64_t y = 0; y < shape[1]; y++) {
+            memcpy(out + (c * whole[1] + y) * whole[2], from + y * r->width, (size_t)shape[2]);
+        }
+    }
+    at[0] = at[1] = 0;
+}
+
 /* (element - mean at its place in the record) * scale; then mirror. */
 void nn_transform_apply(const nn_transform *t, const nn_record *r, const int64_t shape[3], uint64_t random,
                         float *out)

@@ -41,6 +41,8 @@ void *dmi_cu_malloc_host(int64_t bytes); /* pinned */
 void dmi_cu_release_host(void *p);
 DM_CHECKED dm_status dmi_cu_pin(void *p, int64_t bytes); /* memory of the host that is there already */
 void dmi_cu_unpin(void *p);
+/* The same for memory that the device only reads, such as pages of a file, by the addresses of the host. */
+DM_CHECKED dm_status dmi_cu_pin_to_read(const void *p, int64_t bytes);
 DM_CHECKED dm_status dmi_cu_move(void *dst, const void *src, int64_t bytes); /* any memory; waits for it */
 DM_CHECKED dm_status dmi_cu_set(void *p, int byte, int64_t bytes); /* and waits for it */
 DM_CHECKED dm_status dmi_cu_zero(void *p, int64_t bytes); /* the same */
@@ -63,6 +65,13 @@ const char *dmi_cu_lost(int *device);
 DM_CHECKED dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes);
 DM_CHECKED dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void *src,
                                     int64_t src_pitch, int64_t width, int64_t height);
+/* Pieces from memory of the host that is pinned, in any order. */
+typedef struct dmi_cu_piece {
+    void *to;
+    const void *from;
+    int64_t bytes;
+} dmi_cu_piece;
+DM_CHECKED dm_status dmi_cu_fetch(dmi_stream s, const dmi_cu_piece *piece, int64_t count);
 /* Ranges of time for a profiler, in a domain of that name, each with one of the names; of the calling thread, and
  * nested. create gives NULL where no profiler listens (or there is no memory): then there are none. */
 typedef struct dmi_cu_ranges dmi_cu_ranges;

@@ -180,6 +180,8 @@ uint64_t dmi_task_fingerprint(void)
 /* The argument of a user function, with room for its error text. */
 typedef struct running {
     dm_task task; /* first: dm_task_fail finds the rest by it */
+    const dmi_task_desc *desc;
+    dmi_task_asks *asks;
     atomic_flag said;
     char text[TEXT_BYTES];
 } running;
@@ -196,11 +198,124 @@ int dm_task_fail(const dm_task *task, const char *format, ...)
     return 1;
 }
 
+/* --- what a function asks of its GPU */
+
+const dmi_task_map *dmi_task_map_of(const dmi_task_map *maps, int many, const void *from, int64_t bytes)
+{
+    const uintptr_t at = (uintptr_t)from;
+    for (int i = 0; i < many; i++) {
+        const uintptr_t begin = (uintptr_t)maps[i].at;
+        if (at >= begin && bytes <= maps[i].bytes && at - begin <= (uintptr_t)(maps[i].bytes - bytes)) {
+            return &maps[i];
+        }
+    }
+    return NULL;
+}
+
+static dmi_task_asks *asks_of(const dm_task *task)
+{
+    return task ? ((const running *)(const void *)task)->asks : NULL;
+}
+
+int dm_task_map(const dm_task *task, const void *memory, int64_t bytes)
+{
+    dmi_task_asks *a = asks_of(task);
+    if (!a || !memory || bytes <= 0) {
+        return 0;
+    }
+    for (int i = 0; i < a->mappeds; i++) {
+        if (a->mapped[i].at == memory && a->mapped[i].bytes == bytes) {
+            return 2;
+        }
+    }
+    pthread_mutex_lock(&a->lock);
+    const bool room = a->mappeds + a->maps < DMI_TASK_MAPS;
+    if (room) {
+        a->map[a->maps++] = (dmi_task_map){memory, bytes};
+    }
+    pthread_mutex_unlock(&a->lock);
+    return room;
+}
+
+int dm_task_unmap(const dm_task *task, const void *memory)
+{
+    dmi_task_asks *a = asks_of(task);
+    int known = 0;
+    if (!a) {
+        return 0;
+    }
+    pthread_mutex_lock(&a->lock);
+    for (int i = 0; i < a->mappeds && !known && a->unmaps < DMI_TASK_MAPS; i++) {
+        known = a->mapped[i].at == memory;
+    }
+    if (known) {
+        a->unmap[a->unmaps++] = memory;
+    }
+    pthread_mutex_unlock(&a->lock);
+    return known;
+}
+
+/* Bytes from the first element of a rectangle to behind its last. */
+static int64_t span_of(const dm_block *b)
+{
+    int64_t last = 0;
+    for (int d = 0; d < b->ndim; d++) {
+        if (b->extent[d] == 0) {
+            return 0;
+        }
+        last += (b->extent[d] - 1) * b->stride[d];
+    }
+    return (last + 1) * dmi_dtype_bytes(b->dtype);
+}
+
+static bool may_write(const dm_task *task, const char *to, int64_t bytes)
+{
+    const dmi_task_desc *desc = ((const running *)(const void *)task)->desc;
+    for (int i = 0; i < task->count; i++) {
+        for (int64_t k = 0; (desc->mode[i] & DM_WRITE) && k < task->operand_blocks[i]; k++) {
+            const dm_block *b = &task->operand[i][k];
+            const int64_t span = span_of(b), at = (int64_t)((uintptr_t)to - (uintptr_t)b->data);
+            if (at >= 0 && bytes <= span && at <= span - bytes) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool add_piece(dmi_task_asks *a, void *to, const void *from, int64_t bytes)
+{
+    if (a->pieces == a->room) {
+        const int64_t room = 2 * a->room + 64;
+        dmi_task_piece *more = realloc(a->piece, (size_t)room * sizeof *more);
+        if (!more) {
+            return false;
+        }
+        a->piece = more;
+        a->room = room;
+    }
+    a->piece[a->pieces++] = (dmi_task_piece){to, from, bytes};
+    return true;
+}
+
+int dm_task_fetch(const dm_task *task, void *to, const void *from, int64_t bytes)
+{
+    dmi_task_asks *a = asks_of(task);
+    if (!a || bytes <= 0 || !dmi_task_map_of(a->mapped, a->mappeds, from, bytes) ||
+        !may_write(task, to, bytes)) {
+        return 0;
+    }
+    pthread_mutex_lock(&a->lock);
+    const bool added = add_piece(a, to, from, bytes);
+    pthread_mutex_unlock(&a->lock);
+    return added;
+}
+
 dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void *const *base, const void *args,
-                       int64_t args_bytes)
+                       int64_t args_bytes, dmi_task_asks *asks)
 {
     const dm_block *given[DM_APPLY_OPERANDS] = {0};
-    running r = {.said = ATOMIC_FLAG_INIT};
+    running r = {.said = ATOMIC_FLAG_INIT, .desc = desc, .asks = asks};
     r.task = (dm_task){.size = sizeof r.task,
                        .worker = worker,
                        .workers = desc->workers,
@@ -247,5 +362,5 @@ dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int operands, void
 
 dm_status dmi_task_cpu(const dmi_kernel_call *call)
 {
-    return dmi_task_run(call->desc, call->worker, call->refs, call->at, call->tail, call->tail_bytes);
+    return dmi_task_run(call->desc, call->worker, call->refs, call->at, call->tail, call->tail_bytes, NULL);
 }

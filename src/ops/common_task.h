@@ -5,6 +5,8 @@
 #include "kernels/host/task.h"
 #include "plan/plan.h"
 
+#include <pthread.h>
+
 /* Numbers of functions of dmath's own libraries, which a worker may lack; then it does nothing. */
 enum { DMI_TASK_OWN = 1 << 24 };
 
@@ -21,8 +23,32 @@ DM_CHECKED dm_status dmi_load_operations(const char *list);
 /* Calls a loaded object's function that registers user functions, once per process; returns its first
  * failure. */
 DM_CHECKED dm_status dmi_task_load(void (*ops)(void));
-/* Calls function `number`; base[i]: address of operand i's memory. */
+
+/* What a function asks of its worker's GPU. */
+enum { DMI_TASK_MAPS = 32 };
+typedef struct dmi_task_map {
+    const char *at;
+    int64_t bytes;
+} dmi_task_map;
+typedef struct dmi_task_piece {
+    char *to; /* in the memory of an operand on the host */
+    const char *from;
+    int64_t bytes;
+} dmi_task_piece;
+typedef struct dmi_task_asks {
+    pthread_mutex_t lock;               /* of what follows while the function runs */
+    dmi_task_map mapped[DMI_TASK_MAPS]; /* what the GPU may read, */
+    dmi_task_map map[DMI_TASK_MAPS];    /* is to read then, */
+    const void *unmap[DMI_TASK_MAPS];   /* and no more */
+    int mappeds, maps, unmaps;
+    dmi_task_piece *piece; /* what it fetches; owned by who made this */
+    int64_t pieces, room;
+} dmi_task_asks;
+/* The map that has all of these bytes; NULL: none has. */
+const dmi_task_map *dmi_task_map_of(const dmi_task_map *maps, int many, const void *from, int64_t bytes);
+
+/* Calls function `number`; base[i]: address of operand i's memory. asks: NULL where no GPU can fetch. */
 DM_CHECKED dm_status dmi_task_run(const dmi_task_desc *desc, int worker, int count, void *const *base,
-                                  const void *args, int64_t args_bytes);
+                                  const void *args, int64_t args_bytes, dmi_task_asks *asks);
 
 #endif

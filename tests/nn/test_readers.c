@@ -62,6 +62,40 @@ static bool make_database(const char *path, nn_backend backend, bool floats, boo
     return status == DM_OK;
 }
 
+/* Images so large that GPUs fetch them whole. mixed: every fifth has another shape, every sixth is damaged. */
+enum { LARGE = 130, LARGE_ELEMENTS = 3 * LARGE * LARGE, LARGE_CROP = 100 };
+static void make_large(const char *path, bool mixed)
+{
+    nn_sink *sink = NULL;
+    unsigned char *bytes = malloc(2 * LARGE_ELEMENTS);
+    assert_non_null(bytes);
+    CHECK(nn_sink_open(path, NN_LMDB, &sink));
+    for (int i = 0; i < RECORDS; i++) {
+        char key[16];
+        const int height = mixed && i % 5 == 3 ? LARGE - 17 + i : LARGE,
+                  width = mixed && i % 5 == 3 ? LARGE + 7 : LARGE;
+        nn_document *d = NULL;
+        snprintf(key, sizeof key, "%05d", i);
+        if (mixed && i % 6 == 4) {
+            CHECK(sink->type->put(sink, key, "\xff\xff no record", 12));
+            continue;
+        }
+        for (int k = 0; k < 3 * height * width; k++) {
+            bytes[k] = (unsigned char)hash((unsigned)(i * LARGE_ELEMENTS + k));
+        }
+        CHECK(nn_document_new("Datum", "record", &d));
+        CHECK(nn_set_int(d->root, "channels", 3));
+        CHECK(nn_set_int(d->root, "height", height));
+        CHECK(nn_set_int(d->root, "width", width));
+        CHECK(nn_set_int(d->root, "label", i % 10));
+        CHECK(nn_set_text(d->root, "data", (char *)bytes, (size_t)(3 * height * width)));
+        CHECK(nn_sink_put(sink, key, d->root));
+        nn_document_free(d);
+    }
+    CHECK(nn_sink_close(sink, DM_OK));
+    free(bytes);
+}
+
 static bool make_hdf5(void)
 {
     static const int rows[] = {5, 1, 8};
@@ -96,11 +130,18 @@ static bool make_hdf5(void)
 /* Behind dm_init, which returns on rank 0 alone. */
 static int begin_all(void **state)
 {
-    if (begin(state) != 0 || system("rm -rf bytes floats damaged level *.h5") != 0) {
+    if (begin(state) != 0 || system("rm -rf bytes floats damaged level large mixed *.h5") != 0) {
         return -1;
     }
     have_lmdb = make_database("bytes", NN_LMDB, false, false) &&
                 make_database("floats", NN_LMDB, true, false) && make_database("damaged", NN_LMDB, false, true);
+    if (have_lmdb) {
+        double means[DM_MAX_CHANNEL_MEANS];
+        int64_t channels;
+        make_large("large", false);
+        make_large("mixed", true);
+        CHECK(dm_data_mean("large", "mean.binaryproto", means, &channels));
+    }
     have_leveldb = make_database("level", NN_LEVELDB, false, false);
     have_hdf5 = make_hdf5();
     return 0;
@@ -131,6 +172,8 @@ static dm_status open_reading(const char *text, int read, dm_net_options options
     return dm_net_open_text(session, text, "net", &options, net);
 }
 
+enum { MOST_ELEMENTS = 12 * LARGE_ELEMENTS };
+
 static void read_blob(dm_net *net, const char *name, float *out, int64_t *count)
 {
     dm_array a;
@@ -141,13 +184,13 @@ static void read_blob(dm_net *net, const char *name, float *out, int64_t *count)
     for (int d = 0; d < info.ndim; d++) {
         *count *= info.shape[d];
     }
-    assert_true(*count <= 64 * ELEMENTS);
+    assert_true(*count <= MOST_ELEMENTS);
     CHECK(dm_read_as(session, a, out));
 }
 
 static void compare_blobs(dm_net *a, dm_net *b, const char *name)
 {
-    static float x[64 * ELEMENTS], y[64 * ELEMENTS];
+    static float x[MOST_ELEMENTS], y[MOST_ELEMENTS];
     int64_t n = 0, m = 0;
     read_blob(a, name, x, &n);
     read_blob(b, name, y, &m);
@@ -228,6 +271,52 @@ static void test_hdf5(void **state)
                      "%d } }\n",
                      batch);
             compare_nets(text, options, 7);
+        }
+    }
+}
+
+static bool on_gpus(void)
+{
+    const char *device = getenv("DMATH_DEVICE");
+    return device && strcmp(device, "cpu") != 0;
+}
+
+/* GPUs fetch whole records from the database; what has another shape or is damaged is brought by the host. */
+static void test_large(void **state)
+{
+    static const struct {
+        const char *source, *transform;
+    } cases[] = {{"large", ""},
+                 {"large", "crop_size: 100 mirror: true mean_file: 'mean.binaryproto'"},
+                 {"large", "mirror: true mean_file: 'mean.binaryproto' scale: 0.1"},
+                 {"mixed", "crop_size: 100 mirror: true mean_value: 5 mean_value: 6 mean_value: 7"}};
+    (void)state;
+    if (!have_lmdb) {
+        skip();
+    }
+    for (int i = 0; i < COUNT(cases); i++) {
+        for (int batch = 1; batch <= 12; batch += 11) {
+            said log[2];
+            dm_net *net[2] = {NULL, NULL};
+            dm_net_options options = DM_NET_OPTIONS_INIT;
+            options.skip_damaged = 1;
+            options.shuffle = i % 2;
+            for (int k = 0; k < 2; k++) {
+                CHECK(open_reading(data(cases[i].source, batch, cases[i].transform),
+                                   k ? DM_READ_BY_WORKERS : DM_READ_BY_PROGRAM, options, &log[k], &net[k]));
+            }
+            const bool fetched = strstr(log[1].text, "and its GPU fetches them from") != NULL;
+            if (fetched != on_gpus()) {
+                fail_msg("%s", log[1].text);
+            }
+            for (int k = 0; k < 5; k++) {
+                CHECK(dm_net_forward(net[0], NULL));
+                CHECK(dm_net_forward(net[1], NULL));
+                compare_blobs(net[0], net[1], "x");
+                compare_blobs(net[0], net[1], "y");
+            }
+            CHECK(dm_net_close(net[0]));
+            CHECK(dm_net_close(net[1]));
         }
     }
 }
@@ -361,8 +450,9 @@ static void test_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),    cmocka_unit_test(test_hdf5),    cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_leveldb), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_bits),   cmocka_unit_test(test_large),   cmocka_unit_test(test_hdf5),
+        cmocka_unit_test(test_damage), cmocka_unit_test(test_refused), cmocka_unit_test(test_leveldb),
+        cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, begin_all, end);
 }

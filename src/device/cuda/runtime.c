@@ -243,6 +243,23 @@ dm_status dmi_cu_pin(void *p, int64_t bytes)
     return check(cudaHostRegister(p, (size_t)bytes, cudaHostRegisterPortable), "cudaHostRegister");
 }
 
+dm_status dmi_cu_pin_to_read(const void *p, int64_t bytes)
+{
+    int device = 0, read_only = 0, same_address = 0;
+    dm_status status = check(cudaGetDevice(&device), "cudaGetDevice");
+    if (status == DM_OK) {
+        forget(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, device));
+        forget(cudaDeviceGetAttribute(&same_address, cudaDevAttrCanUseHostPointerForRegisteredMem, device));
+    }
+    if (status == DM_OK && !same_address) {
+        return dmi_fail(DM_ERR_UNSUPPORTED, "GPU %d does not read memory of the host by its address", device);
+    }
+    const unsigned flags = cudaHostRegisterMapped | (read_only ? cudaHostRegisterReadOnly : 0);
+    return status == DM_OK
+               ? check(cudaHostRegister((void *)(uintptr_t)p, (size_t)bytes, flags), "cudaHostRegister")
+               : status;
+}
+
 void dmi_cu_unpin(void *p)
 {
     forget(cudaHostUnregister(p));
@@ -351,6 +368,50 @@ dm_status dmi_cu_copy_2d(dmi_stream s, void *dst, int64_t dst_pitch, const void 
     return check(cudaMemcpy2DAsync(dst, (size_t)dst_pitch, src, (size_t)src_pitch, (size_t)width,
                                    (size_t)height, cudaMemcpyDefault, s),
                  "cudaMemcpy2DAsync");
+}
+
+#if CUDART_VERSION >= 13000
+/* Faster than a call each: one copy begins before the one before it ends. */
+static bool fetch_together(dmi_stream s, const dmi_cu_piece *piece, int64_t count)
+{
+    enum { MOST = 256 };
+    void *to[MOST];
+    const void *from[MOST];
+    size_t bytes[MOST], first = 0;
+    struct cudaMemcpyAttributes how = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    for (int64_t done = 0; done < count;) {
+        size_t n = 0;
+        for (; n < MOST && done < count; n++, done++) {
+            to[n] = piece[done].to;
+            from[n] = piece[done].from;
+            bytes[n] = (size_t)piece[done].bytes;
+        }
+        if (cudaMemcpyBatchAsync(to, from, bytes, n, &how, &first, 1, s) != cudaSuccess) {
+            (void)cudaGetLastError(); /* an older driver */
+            return false;
+        }
+    }
+    return true;
+}
+#else
+static bool fetch_together(dmi_stream s, const dmi_cu_piece *piece, int64_t count)
+{
+    (void)s;
+    (void)piece;
+    return count == 0;
+}
+#endif
+
+dm_status dmi_cu_fetch(dmi_stream s, const dmi_cu_piece *piece, int64_t count)
+{
+    dm_status status = DM_OK;
+    if (fetch_together(s, piece, count)) {
+        return DM_OK;
+    }
+    for (int64_t i = 0; status == DM_OK && i < count; i++) {
+        status = dmi_cu_copy(s, piece[i].to, piece[i].from, piece[i].bytes);
+    }
+    return status;
 }
 
 /* A function of the driver, which is the same for all threads: found once. */

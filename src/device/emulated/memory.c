@@ -339,6 +339,11 @@ dm_status dmi_cu_pin(void *p, int64_t bytes)
     return insert(a) ? DM_OK : dmi_fail(DM_ERR_NOMEM, "no memory to pin memory");
 }
 
+dm_status dmi_cu_pin_to_read(const void *p, int64_t bytes)
+{
+    return dmi_cu_pin((void *)(uintptr_t)p, bytes);
+}
+
 void dmi_cu_unpin(void *p)
 {
     allocation a;

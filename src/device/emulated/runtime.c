@@ -226,6 +226,15 @@ dm_status dmi_cu_copy(dmi_stream s, void *dst, const void *src, int64_t bytes)
     return dmi_cu_copy_2d(s, dst, bytes, src, bytes, bytes, 1);
 }
 
+dm_status dmi_cu_fetch(dmi_stream s, const dmi_cu_piece *piece, int64_t count)
+{
+    dm_status status = DM_OK;
+    for (int64_t i = 0; status == DM_OK && i < count; i++) {
+        status = dmi_cu_copy(s, piece[i].to, piece[i].from, piece[i].bytes);
+    }
+    return status;
+}
+
 dm_status dmi_cu_wait_value(dmi_stream s, uint32_t *flag, uint32_t value)
 {
     dmi_emu_place place = dmi_emu_find(flag);

@@ -90,6 +90,7 @@ void dmi_gpu_host_work_free(dmi_engine *e)
     }
     dmi_gpu_file_free(e);
     dmi_gpu_task_free(e);
+    dmi_gpu_maps_free(e);
     for (int i = 0; h->buffer && i < h->count; i++) {
         dmi_cu_event_destroy(h->buffer[i].event);
     }

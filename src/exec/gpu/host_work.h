@@ -14,6 +14,7 @@
 #include "exec/gpu/crew.h"
 #include "exec/gpu/parts.h"
 #include "io/file.h"
+#include "ops/common_task.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,6 +64,8 @@ struct dmi_host_work {
     uint64_t ahead[DMI_STAMP_LANES]; /* steps of a lane before this one have been looked at for reading ahead */
     struct dmi_gpu_task *task[DMI_STAMP_LANES];
     struct dmi_task_memory *task_memory;
+    dmi_task_map map[DMI_TASK_MAPS]; /* what functions have had mapped */
+    int maps;
     int coming;    /* functions that wait for copies to the host */
     int jobs;      /* with the crew or the caller, for the watchdog */
     int64_t ranges; /* of files, for planted faults */
@@ -96,5 +99,19 @@ bool dmi_gpu_issue_task(dmi_engine *e, int lane, dmi_queued_step *w);
 void dmi_gpu_task_arrived(dmi_engine *e, dmi_staging_buffer *p);
 void dmi_gpu_task_copied(dmi_engine *e, dmi_staging_buffer *p);
 void dmi_gpu_task_free(dmi_engine *e);
+/* Do copies of functions still read memory of the host? */
+bool dmi_gpu_task_reads(const dmi_engine *e);
+
+/* --- fetch.c: what functions have had mapped, and fetch */
+/* Before the function is called; after: its pieces are in order. */
+void dmi_gpu_asks_begin(const dmi_engine *e, dmi_task_asks *asks);
+void dmi_gpu_asks_order(dmi_task_asks *asks);
+void dmi_gpu_asks_end(dmi_task_asks *asks);
+/* Maps and unmaps; false: to be tried again later. */
+bool dmi_gpu_asks_serve(dmi_engine *e, dmi_task_asks *asks);
+/* The memory of an operand goes to the device, with what is fetched in place of what is there. */
+DM_CHECKED dm_status dmi_gpu_asks_copy(dmi_engine *e, int lane, const dmi_task_asks *asks, char *device,
+                                       const char *host, int64_t bytes);
+void dmi_gpu_maps_free(dmi_engine *e);
 
 #endif

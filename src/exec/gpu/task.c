@@ -40,6 +40,7 @@ typedef struct dmi_gpu_task {
     int operand; /* the next chunk: of this one, from byte `at` on */
     int64_t at;
     int in_flight; /* chunks that staging buffers hold */
+    dmi_task_asks asks;
     dm_status status;
     char text[DMI_ERROR_TEXT];
 } dmi_gpu_task;
@@ -52,7 +53,20 @@ static void free_task(dmi_gpu_task *t)
         }
         free(t->host[i]);
     }
+    if (t) {
+        dmi_gpu_asks_end(&t->asks);
+    }
     free(t);
+}
+
+bool dmi_gpu_task_reads(const dmi_engine *e)
+{
+    bool reads = false;
+    for (dmi_task_memory *m = e->gpu->host_work->task_memory; m; m = m->next) {
+        m->going = m->going && !dmi_cu_event_reached(m->event);
+        reads = reads || m->going;
+    }
+    return reads;
 }
 
 void dmi_gpu_task_free(dmi_engine *e)
@@ -220,6 +234,7 @@ static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
         return dmi_fail(DM_ERR_NOMEM, "no memory for a function");
     }
     *t = (dmi_gpu_task){.e = e, .work = w, .lane = lane};
+    dmi_gpu_asks_begin(e, &t->asks);
     status = take_memory(e, t);
     if (status != DM_OK) {
         free_task(t);
@@ -320,7 +335,8 @@ static bool copies_done(dmi_engine *e, dmi_gpu_task *t)
     bool any = false;
     while (t->status == DM_OK && !t->coming && next_chunk(t, &device, &host, &bytes)) {
         const bool comes = t->phase == COMES;
-        fail(t, dmi_cu_copy(e->gpu->stream[t->lane], comes ? host : device, comes ? device : host, bytes));
+        fail(t, comes ? dmi_cu_copy(e->gpu->stream[t->lane], host, device, bytes)
+                      : dmi_gpu_asks_copy(e, t->lane, &t->asks, device, host, bytes));
         t->at += bytes;
         any = true;
     }
@@ -411,7 +427,8 @@ static void call(dmi_crew_job *job)
         /* for the watchdog: time without a processor does not count */
         atomic_store(&t->e->port->compute_thread, dmi_thread_number());
         const dmi_tail tail = dmi_step_tail(w);
-        status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, tail.at, tail.bytes);
+        status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, tail.at, tail.bytes,
+                              t->memory ? &t->asks : NULL);
         atomic_store(&t->e->port->compute_thread, 0);
     }
     fail(t, status);
@@ -443,6 +460,11 @@ static bool advance(dmi_engine *e, dmi_gpu_task *t)
         h->jobs--;
     }
     if (t->phase == RUNS) {
+        if (!dmi_gpu_asks_serve(e, &t->asks)) {
+            t->job.run = NULL; /* it is done */
+            return false;
+        }
+        dmi_gpu_asks_order(&t->asks);
         t->phase = GOES;
         t->operand = 0;
         t->at = 0;

@@ -1,0 +1,32 @@
+#include "data/fetch.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LEAST = 48 << 10 /* bytes of a record: a copy of its own takes a microsecond */ };
+static const int64_t MOST = (int64_t)64 << 30; /* takes 20 s to be held */
+enum { PART = 4 };                             /* and not more than this part of the host's memory */
+
+/* Are all pages in memory? */
+static bool is_there(const void *memory, int64_t bytes)
+{
+    const int64_t page = sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    unsigned char *there = malloc((size_t)pages + 1);
+    bool all = there && mincore((void *)(uintptr_t)memory, (size_t)bytes, there) == 0;
+    for (int64_t i = 0; all && i < pages; i++) {
+        all = there[i] & 1;
+    }
+    free(there);
+    return all;
+}
+
+const char *nn_fetch_wrong(const void *memory, int64_t bytes, const int64_t record[3])
+{
+    const int64_t host = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    return !memory                                     ? "they are decoded, or in no memory of a file"
+           : record[0] * record[1] * record[2] < LEAST ? "they are small"
+           : bytes > MOST || bytes > host / PART       ? "they are too many to be held in memory"
+           : !is_there(memory, bytes)                  ? "not all of them are in memory"
+                                                       : NULL;
+}
