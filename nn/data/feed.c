@@ -23,6 +23,8 @@ struct nn_feed {
     dm_array come[2][NN_FEED_TOPS];
     int turn; /* which of the two has the last batch */
     bool said;
+    bool ahead; /* the batch of this number is on its way to the arrays */
+    int64_t ahead_batch;
     int64_t next; /* the batch that the step takes next */
     double began; /* when the first batch had come */
     int64_t count, damaged;
@@ -126,7 +128,7 @@ void nn_feed_close(nn_feed *f)
         return;
     }
     /* The last report may have damaged records. */
-    if (f->readers && f->layer->net->skip_damaged && f->count > 0 && hear_readers(f, true) != DM_OK) {
+    if (f->readers && f->layer->net->skip_damaged && f->count > 0 && hear_readers(f, !f->ahead) != DM_OK) {
         nn_log(f->layer->net, "layer '%s': its last report is lost: %s", f->layer->name, dm_error_message());
     }
     nn_readers_close(f->readers);
@@ -238,14 +240,26 @@ static dm_status next_of_ring(nn_feed *f)
 
 /* --- a batch of the workers */
 
+dm_status nn_feed_ahead(nn_feed *f)
+{
+    dm_array arrays[1 + NN_FEED_TOPS];
+    int count = 0;
+    if (!f->readers || (f->ahead && f->ahead_batch == f->next)) {
+        return DM_OK;
+    }
+    dm_status status = next_arrays(f, &count, arrays);
+    status = status == DM_OK ? nn_readers_take(f->readers, f->next, count, arrays) : status;
+    f->ahead = status == DM_OK;
+    f->ahead_batch = f->next;
+    return status;
+}
+
 /* The report about the batch before is read when the workers have been told to take this one, so that nothing
  * stands still for it. How long they wait need not be known each time, and seldom where they hardly do. */
 static dm_status next_of_readers(nn_feed *f)
 {
-    dm_array arrays[1 + NN_FEED_TOPS];
-    int count = 0;
-    dm_status status = next_arrays(f, &count, arrays);
-    status = status == DM_OK ? nn_readers_take(f->readers, f->next, count, arrays) : status;
+    dm_status status = nn_feed_ahead(f);
+    f->ahead = false;
     status = status == DM_OK ? fill_tops(f) : status;
     if (status != DM_OK) {
         return status;

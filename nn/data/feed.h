@@ -15,6 +15,9 @@ dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, n
 void nn_feed_close(nn_feed *feed); /* accepts NULL */
 /* Writes the next batch to the tops of the layer. Errors: those of make. */
 dm_status nn_feed_next(nn_feed *feed);
+/* Has the next batch brought already, where workers read: while the program waits for something else. It should
+ * be sure that it will be wanted, for what is wrong with it is told by the next call that waits. */
+dm_status nn_feed_ahead(nn_feed *feed);
 /* Goes on with this batch. */
 void nn_feed_seek(nn_feed *feed, int64_t batch);
 /* Seconds that steps have waited for batches behind the first; where workers with GPUs read, nn_readers_waited.

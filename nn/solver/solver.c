@@ -1,6 +1,7 @@
 /* The loop of a solver, and the calls of <dmath/nn.h> on it. */
 #include "solver/solver.h"
 
+#include "data/feed.h"
 #include "proto/text.h"
 
 #include <stdarg.h>
@@ -283,6 +284,17 @@ static dm_status display(dm_solver *s)
     return show_outputs(s);
 }
 
+/* Before the program waits for the loss: the workers bring the next batch meanwhile. */
+static dm_status feed_ahead(const dm_solver *s)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && s->iter + 1 < s->end && i < s->net->layer_count; i++) {
+        const nn_layer *l = &s->net->layers[i];
+        status = l->type->traits & NN_FEED ? nn_feed_ahead(l->u.state) : DM_OK;
+    }
+    return status;
+}
+
 static dm_status one_iteration(dm_solver *s)
 {
     double total = 0, loss = 0;
@@ -298,6 +310,7 @@ static dm_status one_iteration(dm_solver *s)
     if (status == DM_OK && s->program.id) {
         status = nn_step_run(s);
         status = status == DM_OK ? nn_test_beside(s) : status;
+        status = status == DM_OK && wanted ? feed_ahead(s) : status;
         status = status == DM_OK && wanted ? nn_solver_loss(s, &total) : status;
     }
     s->net->debug = s->debug && s->display && s->iter % s->display == 0;
@@ -334,6 +347,7 @@ static dm_status train(dm_solver *s, int64_t end)
     dm_status status = s->iter == s->at ? DM_OK : nn_solver_continue(s);
     s->display_time = nn_now_s();
     s->display_iter = s->start = s->iter;
+    s->end = end;
     s->net->debug = false; /* one_iteration says */
     status = status != DM_OK || s->program.id ? status : nn_step_record(s);
     while (status == DM_OK && s->iter < end && !s->stopped) {

@@ -68,7 +68,7 @@ struct dm_solver {
     int rate_count;
     double rate; /* of this iteration */
     int64_t iter, max_iter, display, average_loss, iter_size, test_interval, snapshot;
-    int64_t start; /* iteration at which this run began */
+    int64_t start, end; /* iterations at which this run began, and is to end */
     int64_t at;    /* iteration for which programs and data stand ready; another one than iter: it was loaded */
     char *kept;    /* the beginning of its names in the session; NULL: none */
     int64_t step;  /* of the policies step and multistep */

@@ -331,7 +331,8 @@ dm_status dmi_cu_pin(void *p, int64_t bytes)
     if (status != DM_OK) {
         return status;
     }
-    if (dmi_emu_find(p).kind != DMI_EMU_PAGEABLE) {
+    const dmi_emu_place place = dmi_emu_find(p);
+    if (place.kind != DMI_EMU_PAGEABLE && place.bytes > 0) { /* 0: it begins where other memory ends */
         return dmi_fail(DM_ERR_INTERNAL, "memory at %p is pinned already", p);
     }
     allocation a = {
