@@ -606,18 +606,23 @@ __attribute__((format(printf, 2, 3)))
 DM_API int dm_task_fail(const dm_task *task, const char *format, ...);
 
 /* A GPU can fetch bytes from memory of the process itself, so that a function need not copy them to where its
- * operands lie. For use inside such a function, by any of its threads. Each returns 0 where the worker has no
- * GPU or it cannot be done, else 1. dm_task_map: when the function has returned, this worker's GPU is made to
- * read these bytes: memory, or the pages of a mapped file, also where they may only be read. 2: it does
- * already, which a later function may ask; the option log=info says why it cannot. They are held in memory, 0.3
- * s for a GiB of a file's pages, and must stay as they are until the command of a function has ended that calls
- * dm_task_unmap with the same address. At most 32 for a worker. dm_task_fetch: when the function has returned,
- * the GPU fetches `bytes` bytes at `from`, all in memory that one dm_task_map has named, in place of those at
- * `to`, which lie together in a rectangle that the function may write. 0: the function must write them. Fetches
- * of one function may not overlap. Cost: a piece takes the GPU about a microsecond beside its bytes, so fetch
- * rows of 50 KB and more. dm_task_unmap: the address has been mapped. */
+ * operands lie. These three are for use inside such a function, by any of its threads; where the worker has no
+ * GPU they return 0.
+ *
+ * When the function has returned, this worker's GPU is made to read these bytes: memory, or the pages of a
+ * mapped file, also where they may only be read. Returns 1, or 2 if the GPU reads them already, which a later
+ * function may ask; 0: 32 pieces are mapped, or memory is NULL or bytes not positive. Where it cannot be done
+ * the option log=info says why. They are held in memory (pages of a file in /dev/shm: 0.35 s a GiB) and must
+ * stay as they are until the command of a function has ended in which dm_task_unmap returned 1 for the same
+ * address. */
 DM_API int dm_task_map(const dm_task *task, const void *memory, int64_t bytes);
+/* When the function has returned, the GPU fetches `bytes` bytes at `from`, in place of those at `to`, which lie
+ * together in a rectangle that the function may write. `from` lies in memory of which dm_task_map answers 2.
+ * Returns 1; 0: the function must write them. Fetches of one function may not overlap. Cost: a piece takes the
+ * GPU about a microsecond beside its bytes, so fetch rows of 50 KB and more. */
 DM_API int dm_task_fetch(const dm_task *task, void *to, const void *from, int64_t bytes);
+/* The GPU reads the memory no more when the command of the function has ended. Returns 1; 0: no memory is
+ * mapped at that address. */
 DM_API int dm_task_unmap(const dm_task *task, const void *memory);
 
 /* Makes the function known under a name (1 to 63 characters, new, copied; at most 256). Before dm_init, in the same

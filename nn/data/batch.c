@@ -94,12 +94,16 @@ static dm_status read_place(const batch *b, int64_t p, nn_page *page, nn_record 
     return status;
 }
 
+static bool is_within(const batch *b, uintptr_t at)
+{
+    const uintptr_t begin = (uintptr_t)b->memory;
+    return b->memory && at >= begin && at < begin + (uintptr_t)b->memory_bytes;
+}
+
 /* Does the source have the bytes of the record where they stay, and the shape that most have? */
 static bool lies(const batch *b, const nn_record *r)
 {
-    const uintptr_t at = (uintptr_t)r->bytes, begin = (uintptr_t)b->memory;
-    return r->height == b->record[1] && r->width == b->record[2] && at >= begin &&
-           at < begin + (uintptr_t)b->memory_bytes;
+    return r->height == b->record[1] && r->width == b->record[2] && is_within(b, (uintptr_t)r->bytes);
 }
 
 /* Of a record of bytes. */
@@ -171,8 +175,8 @@ static dm_status pack(const void *state, nn_pack *out)
 }
 
 /* Is it what the program's process has found under this name? A record of it must be readable too: a list may
- * be there without its images. */
-static dm_status check_source(const nn_source *source, int64_t count, int64_t sample)
+ * be there without its images. bytes: where that record's are. */
+static dm_status check_source(const nn_source *source, int64_t count, int64_t sample, uintptr_t *bytes)
 {
     nn_record r = {0};
     if (source->count != count) {
@@ -180,6 +184,7 @@ static dm_status check_source(const nn_source *source, int64_t count, int64_t sa
                             source->path, (long long)source->count, (long long)count);
     }
     dm_status status = source->type->read((nn_source *)(uintptr_t)source, sample, &r);
+    *bytes = (uintptr_t)r.bytes;
     nn_record_drop(&r);
     return status == DM_ERR_IO ? status : DM_OK; /* damage is told when its turn comes */
 }
@@ -222,6 +227,7 @@ static dm_status unpack(nn_unpack *in, batch *b)
     b->seed = (uint64_t)nn_unpack_int(in);
     b->store_bytes = nn_unpack_int(in);
     b->store_folder = nn_unpack_int(in) ? folder : NULL;
+    uintptr_t bytes = 0;
     for (int d = 0; d < 3; d++) {
         b->record[d] = nn_unpack_int(in);
     }
@@ -233,11 +239,12 @@ static dm_status unpack(nn_unpack *in, batch *b)
     status = status == DM_OK ? nn_origin_open(o, &b->source) : status;
     if (status == DM_OK) {
         b->source->colour = colour;
-        status = check_source(b->source, count, b->sample);
+        status = check_source(b->source, count, b->sample, &bytes);
     }
     status = status == DM_OK ? store_if_wanted(b) : status;
-    if (status == DM_OK && b->bytes && b->source->type->memory) {
+    if (status == DM_OK && b->source->type->memory) {
         b->memory = b->source->type->memory(b->source, &b->memory_bytes);
+        b->memory = is_within(b, bytes) ? b->memory : NULL; /* else records are decoded */
     }
     return status;
 }

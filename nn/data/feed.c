@@ -25,6 +25,7 @@ struct nn_feed {
     bool said;
     bool ahead; /* the batch of this number is on its way to the arrays */
     int64_t ahead_batch;
+    bool passed;  /* a batch on its way was not taken: the next report is not about one that was */
     int64_t next; /* the batch that the step takes next */
     double began; /* when the first batch had come */
     int64_t count, damaged;
@@ -144,8 +145,20 @@ void nn_feed_close(nn_feed *f)
     free(f);
 }
 
+static void forget(nn_feed *f)
+{
+    if (f->ahead && f->layer->net->skip_damaged && f->count > 0 && hear_readers(f, false) != DM_OK) {
+        nn_log(f->layer->net, "layer '%s': a report is lost: %s", f->layer->name, dm_error_message());
+    }
+    f->passed = f->passed || f->ahead;
+    f->ahead = false;
+}
+
 void nn_feed_seek(nn_feed *f, int64_t batch)
 {
+    if (f->ahead_batch != batch) {
+        forget(f);
+    }
     f->next = batch;
 }
 
@@ -265,11 +278,32 @@ static dm_status next_of_readers(nn_feed *f)
         return status;
     }
     f->next++;
-    if (f->count > 0 && (f->layer->net->skip_damaged || f->count >= f->hear)) {
+    if (f->count > 0 && !f->passed && (f->layer->net->skip_damaged || f->count >= f->hear)) {
         status = hear_readers(f, false);
     }
+    f->passed = false;
     watch(f);
     return status;
+}
+
+dm_status nn_feeds_ahead(const nn_net *net)
+{
+    dm_status status = DM_OK;
+    for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        status = l->type->traits & NN_FEED ? nn_feed_ahead(l->u.state) : DM_OK;
+    }
+    return status;
+}
+
+void nn_feeds_forget(const nn_net *net)
+{
+    for (int i = 0; i < net->layer_count; i++) {
+        const nn_layer *l = &net->layers[i];
+        if (l->type->traits & NN_FEED) {
+            forget(l->u.state);
+        }
+    }
 }
 
 dm_status nn_feed_next(nn_feed *f)

@@ -18,6 +18,9 @@ dm_status nn_feed_next(nn_feed *feed);
 /* Has the next batch brought already, where workers read: while the program waits for something else. It should
  * be sure that it will be wanted, for what is wrong with it is told by the next call that waits. */
 dm_status nn_feed_ahead(nn_feed *feed);
+/* The same of all data layers of a net; and as if that had not been asked for, where it may have failed. */
+dm_status nn_feeds_ahead(const nn_net *net);
+void nn_feeds_forget(const nn_net *net);
 /* Goes on with this batch. */
 void nn_feed_seek(nn_feed *feed, int64_t batch);
 /* Seconds that steps have waited for batches behind the first; where workers with GPUs read, nn_readers_waited.

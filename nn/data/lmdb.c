@@ -52,9 +52,25 @@ static dm_status read_record(nn_source *source, int64_t i, nn_record *out)
     return status == DM_OK ? status : dm_error_set(status, "%s: %s", source->path, dm_error_message());
 }
 
+/* Does the system tell which pages of the file are in memory? To others it says that all are. */
+static bool is_told(MDB_env *env)
+{
+    struct stat about;
+    char path[64];
+    mdb_filehandle_t file;
+    if (mdb_env_get_fd(env, &file) != 0 || fstat(file, &about) != 0) {
+        return false;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", (int)file);
+    return about.st_uid == geteuid() || access(path, W_OK) == 0;
+}
+
 static const void *memory(const nn_source *source, int64_t *bytes)
 {
     const lmdb_source *s = (const lmdb_source *)source;
+    if (!is_told(s->env)) {
+        return NULL;
+    }
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = UINTPTR_MAX, end = 0;
     for (int64_t i = 0; i < source->count; i++) {

@@ -33,7 +33,7 @@ typedef struct nn_source_type {
     dm_status (*read)(nn_source *source, int64_t i, nn_record *out);
     void (*close)(nn_source *source);
     /* The memory, whole pages, in which records lie that need no decoding, as long as the source is open; NULL:
-     * there is none. */
+     * there is none, or mincore does not tell which of its pages are there. */
     const void *(*memory)(const nn_source *source, int64_t *bytes);
 } nn_source_type;
 struct nn_source {

@@ -1,6 +1,8 @@
 /* How long the layers of a net take: what dm_net_measure and dm_net_time do. */
 #include "net/net.h"
 
+#include "data/feed.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,7 +218,9 @@ static dm_status run_passes(timing *t, int passes, took *plain, int *groups)
     for (int k = 0; status == DM_OK && k < passes;) {
         const int end = k + each < passes ? k + each : passes, count = end - k;
         for (; status == DM_OK && k < end; k++) {
-            status = dm_sync(t->net->session); /* a worker far ahead would wait in some layer for the others */
+            status = nn_feeds_ahead(t->net);                              /* as in a run of steps */
+            status = status == DM_OK ? dm_sync(t->net->session) : status; /* a worker far ahead would wait in
+                                                                             some layer for the others */
             status = status == DM_OK ? run_pass(t, true) : status;
             status = status == DM_OK ? keep(t, k) : status;
         }

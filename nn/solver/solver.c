@@ -284,13 +284,13 @@ static dm_status display(dm_solver *s)
     return show_outputs(s);
 }
 
-/* Before the program waits for the loss: the workers bring the next batch meanwhile. */
-static dm_status feed_ahead(const dm_solver *s)
+/* The loss of a step; the workers bring the next batch while the program waits for it. */
+static dm_status wait_for_loss(dm_solver *s, double *loss)
 {
-    dm_status status = DM_OK;
-    for (int i = 0; status == DM_OK && s->iter + 1 < s->end && i < s->net->layer_count; i++) {
-        const nn_layer *l = &s->net->layers[i];
-        status = l->type->traits & NN_FEED ? nn_feed_ahead(l->u.state) : DM_OK;
+    dm_status status = s->iter + 1 < s->end ? nn_feeds_ahead(s->net) : DM_OK;
+    status = status == DM_OK ? nn_solver_loss(s, loss) : status;
+    if (status != DM_OK) {
+        nn_feeds_forget(s->net);
     }
     return status;
 }
@@ -310,8 +310,7 @@ static dm_status one_iteration(dm_solver *s)
     if (status == DM_OK && s->program.id) {
         status = nn_step_run(s);
         status = status == DM_OK ? nn_test_beside(s) : status;
-        status = status == DM_OK && wanted ? feed_ahead(s) : status;
-        status = status == DM_OK && wanted ? nn_solver_loss(s, &total) : status;
+        status = status == DM_OK && wanted ? wait_for_loss(s, &total) : status;
     }
     s->net->debug = s->debug && s->display && s->iter % s->display == 0;
     for (int64_t i = 0; status == DM_OK && !s->program.id && i < s->iter_size; i++) {

@@ -301,7 +301,7 @@ static bool add_piece(dmi_task_asks *a, void *to, const void *from, int64_t byte
 int dm_task_fetch(const dm_task *task, void *to, const void *from, int64_t bytes)
 {
     dmi_task_asks *a = asks_of(task);
-    if (!a || bytes <= 0 || !dmi_task_map_of(a->mapped, a->mappeds, from, bytes) ||
+    if (!a || !a->fetches || bytes <= 0 || !dmi_task_map_of(a->mapped, a->mappeds, from, bytes) ||
         !may_write(task, to, bytes)) {
         return 0;
     }

@@ -41,6 +41,7 @@ typedef struct dmi_task_asks {
     dmi_task_map map[DMI_TASK_MAPS];    /* is to read then, */
     const void *unmap[DMI_TASK_MAPS];   /* and no more */
     int mappeds, maps, unmaps;
+    bool fetches;          /* pieces may be asked for */
     dmi_task_piece *piece; /* what it fetches; owned by who made this */
     int64_t pieces, room;
 } dmi_task_asks;

@@ -42,7 +42,9 @@ void dmi_gpu_asks_order(dmi_task_asks *asks)
 static void map(dmi_engine *e, const dmi_task_map *wanted)
 {
     struct dmi_host_work *h = e->gpu->host_work;
-    dm_status status = h->maps < DMI_TASK_MAPS ? dmi_cu_pin_to_read(wanted->at, wanted->bytes) : DM_ERR_LIMIT;
+    dm_status status = h->maps < DMI_TASK_MAPS
+                           ? dmi_cu_pin_to_read(wanted->at, wanted->bytes)
+                           : dmi_fail(DM_ERR_LIMIT, "%d pieces of memory are mapped already", DMI_TASK_MAPS);
     if (status == DM_OK) {
         h->map[h->maps++] = *wanted;
     } else { /* functions write what they cannot fetch */

@@ -236,6 +236,7 @@ static dm_status begin(dmi_engine *e, int lane, dmi_queued_step *w)
     *t = (dmi_gpu_task){.e = e, .work = w, .lane = lane};
     dmi_gpu_asks_begin(e, &t->asks);
     status = take_memory(e, t);
+    t->asks.fetches = t->memory != NULL;
     if (status != DM_OK) {
         free_task(t);
         return status;
@@ -427,8 +428,8 @@ static void call(dmi_crew_job *job)
         /* for the watchdog: time without a processor does not count */
         atomic_store(&t->e->port->compute_thread, dmi_thread_number());
         const dmi_tail tail = dmi_step_tail(w);
-        status = dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, tail.at, tail.bytes,
-                              t->memory ? &t->asks : NULL);
+        status =
+            dmi_task_run(w->step->desc, t->e->config.me, w->step->nref, host, tail.at, tail.bytes, &t->asks);
         atomic_store(&t->e->port->compute_thread, 0);
     }
     fail(t, status);
