@@ -147,16 +147,18 @@ void nn_feed_close(nn_feed *f)
 
 static void forget(nn_feed *f)
 {
-    if (f->ahead && f->layer->net->skip_damaged && f->count > 0 && hear_readers(f, false) != DM_OK) {
-        nn_log(f->layer->net, "layer '%s': a report is lost: %s", f->layer->name, dm_error_message());
-    }
     f->passed = f->passed || f->ahead;
     f->ahead = false;
 }
 
 void nn_feed_seek(nn_feed *f, int64_t batch)
 {
-    if (f->ahead_batch != batch) {
+    const bool other = f->ahead && f->ahead_batch != batch;
+    /* The last batch that was used may have damaged records. */
+    if (other && f->layer->net->skip_damaged && f->count > 0 && hear_readers(f, false) != DM_OK) {
+        nn_log(f->layer->net, "layer '%s': a report is lost: %s", f->layer->name, dm_error_message());
+    }
+    if (other) {
         forget(f);
     }
     f->next = batch;
