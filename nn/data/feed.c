@@ -151,7 +151,7 @@ static void forget(nn_feed *f)
     f->ahead = false;
 }
 
-void nn_feed_seek(nn_feed *f, int64_t batch)
+static void seek(nn_feed *f, int64_t batch)
 {
     const bool other = f->ahead && f->ahead_batch != batch;
     /* The last batch that was used may have damaged records. */
@@ -255,7 +255,7 @@ static dm_status next_of_ring(nn_feed *f)
 
 /* --- a batch of the workers */
 
-dm_status nn_feed_ahead(nn_feed *f)
+static dm_status take_ahead(nn_feed *f)
 {
     dm_array arrays[1 + NN_FEED_TOPS];
     int count = 0;
@@ -273,7 +273,7 @@ dm_status nn_feed_ahead(nn_feed *f)
  * stands still for it. How long they wait need not be known each time, and seldom where they hardly do. */
 static dm_status next_of_readers(nn_feed *f)
 {
-    dm_status status = nn_feed_ahead(f);
+    dm_status status = take_ahead(f);
     f->ahead = false;
     status = status == DM_OK ? fill_tops(f) : status;
     if (status != DM_OK) {
@@ -288,12 +288,26 @@ static dm_status next_of_readers(nn_feed *f)
     return status;
 }
 
+dm_status nn_feed_next(nn_feed *f)
+{
+    return f->readers ? next_of_readers(f) : next_of_ring(f);
+}
+
+/* --- all of a net */
+
+/* That of layer i; NULL: it has none. */
+static nn_feed *feed_of(const nn_net *net, int i)
+{
+    const nn_layer *l = &net->layers[i];
+    return l->type->traits & NN_FEED ? l->u.state : NULL;
+}
+
 dm_status nn_feeds_ahead(const nn_net *net)
 {
     dm_status status = DM_OK;
     for (int i = 0; status == DM_OK && i < net->layer_count; i++) {
-        const nn_layer *l = &net->layers[i];
-        status = l->type->traits & NN_FEED ? nn_feed_ahead(l->u.state) : DM_OK;
+        nn_feed *f = feed_of(net, i);
+        status = f ? take_ahead(f) : DM_OK;
     }
     return status;
 }
@@ -301,14 +315,19 @@ dm_status nn_feeds_ahead(const nn_net *net)
 void nn_feeds_forget(const nn_net *net)
 {
     for (int i = 0; i < net->layer_count; i++) {
-        const nn_layer *l = &net->layers[i];
-        if (l->type->traits & NN_FEED) {
-            forget(l->u.state);
+        nn_feed *f = feed_of(net, i);
+        if (f) {
+            forget(f);
         }
     }
 }
 
-dm_status nn_feed_next(nn_feed *f)
+void nn_feeds_seek(const nn_net *net, int64_t batch)
 {
-    return f->readers ? next_of_readers(f) : next_of_ring(f);
+    for (int i = 0; i < net->layer_count; i++) {
+        nn_feed *f = feed_of(net, i);
+        if (f) {
+            seek(f, batch);
+        }
+    }
 }

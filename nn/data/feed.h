@@ -15,14 +15,13 @@ dm_status nn_feed_open(nn_layer *layer, const nn_feed_type *type, void *state, n
 void nn_feed_close(nn_feed *feed); /* accepts NULL */
 /* Writes the next batch to the tops of the layer. Errors: those of make. */
 dm_status nn_feed_next(nn_feed *feed);
-/* Has the next batch brought already, where workers read: while the program waits for something else. It should
- * be sure that it will be wanted, for what is wrong with it is told by the next call that waits. */
-dm_status nn_feed_ahead(nn_feed *feed);
-/* The same of all data layers of a net; and as if that had not been asked for, where it may have failed. */
+/* Of all data layers of a net. Ahead: where workers read, the next batch is brought already, while the program
+ * waits for something else. It should be sure that it will be wanted, for what is wrong with it is told by the
+ * next call that waits. Forget: as if that had not been asked for, where it may have failed. Seek: goes on with
+ * this batch. */
 dm_status nn_feeds_ahead(const nn_net *net);
 void nn_feeds_forget(const nn_net *net);
-/* Goes on with this batch. */
-void nn_feed_seek(nn_feed *feed, int64_t batch);
+void nn_feeds_seek(const nn_net *net, int64_t batch);
 /* Seconds that steps have waited for batches behind the first; where workers with GPUs read, nn_readers_waited.
  */
 double nn_feed_waited(const nn_feed *feed);

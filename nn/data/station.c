@@ -400,7 +400,7 @@ static dm_status open_for(station *s, const nn_rows *rows, bool gpu)
     s->rows.images = s->images;
     s->rows.whole = s->whole;
     memcpy(s->rows.each, s->each, sizeof s->rows.each);
-    s->rows.each[0] = s->whole ? s->record : s->each[0];
+    s->rows.each[0] = each_of(s, NN_READ_OPERANDS);
     return gpu ? nn_team_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->team)
                : nn_ring_open(s->type, s->state, &s->rows, s->sharing, s->sharing, &s->ring);
 }

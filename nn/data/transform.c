@@ -156,36 +156,36 @@ static void place(const nn_transform *t, const nn_record *r, const int64_t shape
     place[2] = t->mirror && random >> 63;
 }
 
+/* The window at a place, to rows of `width` and channels of `height` of them. */
+static void cut(const nn_record *r, const int64_t shape[3], const int32_t at[3], int64_t height, int64_t width,
+                unsigned char *to)
+{
+    for (int64_t c = 0; c < shape[0]; c++) {
+        const unsigned char *from = r->bytes + (c * r->height + at[0]) * r->width + at[1];
+        for (int64_t y = 0; y < shape[1]; y++) {
+            memcpy(to + (c * height + y) * width, from + y * r->width, (size_t)shape[2]);
+        }
+    }
+}
+
 void nn_transform_cut(const nn_transform *t, const nn_record *r, const int64_t shape[3], uint64_t random,
                       unsigned char *window, int32_t at[3])
 {
-    const int64_t height = shape[1], width = shape[2];
     place(t, r, shape, random, at);
-    for (int64_t c = 0; c < shape[0]; c++) {
-        const unsigned char *from = r->bytes + (c * r->height + at[0]) * r->width + at[1];
-        for (int64_t y = 0; y < height; y++) {
-            memcpy(window + (c * height + y) * width, from + y * r->width, (size_t)width);
-        }
-    }
+    cut(r, shape, at, shape[1], shape[2], window);
 }
 
 void nn_transform_whole(const nn_transform *t, const nn_record *r, const int64_t shape[3],
                         const int64_t whole[3], uint64_t random, unsigned char *out, int32_t at[3])
 {
+    const bool same = r->height == whole[1] && r->width == whole[2];
     place(t, r, shape, random, at);
-    if (r->height == whole[1] && r->width == whole[2]) {
-        if (out) {
-            memcpy(out, r->bytes, (size_t)(whole[0] * whole[1] * whole[2]));
-        }
-        return;
+    if (same && out) {
+        memcpy(out, r->bytes, (size_t)(whole[0] * whole[1] * whole[2]));
+    } else if (!same) {
+        cut(r, shape, at, whole[1], whole[2], out);
+        at[0] = at[1] = 0;
     }
-    for (int64_t c = 0; out && c < shape[0]; c++) {
-        const unsigned char *from = r->bytes + (c * r->height + at[0]) * r->width + at[1];
-        for (int64_t y = 0; y < shape[1]; y++) {
-            memcpy(out + (c * whole[1] + y) * whole[2], from + y * r->width, (size_t)shape[2]);
-        }
-    }
-    at[0] = at[1] = 0;
 }
 
 /* (element - mean at its place in the record) * scale; then mirror. */

@@ -31,7 +31,8 @@ bool nn_transform_fits(const nn_transform *transform, const nn_record *record, c
 void nn_transform_cut(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
                       uint64_t random, unsigned char *window, int32_t place[3]);
 /* The same with as many bytes as a record of the shape `whole` has: a record of this shape as it is, of another
- * its window in the first rows and columns. out: NULL where only the place is wanted. */
+ * its window in the first rows and columns. out: NULL where of a record of this shape only the place is wanted.
+ */
 void nn_transform_whole(const nn_transform *transform, const nn_record *record, const int64_t shape[3],
                         const int64_t whole[3], uint64_t random, unsigned char *out, int32_t place[3]);
 /* The same, of any record, done here: out: height x width x channels. */

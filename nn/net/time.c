@@ -218,9 +218,10 @@ static dm_status run_passes(timing *t, int passes, took *plain, int *groups)
     for (int k = 0; status == DM_OK && k < passes;) {
         const int end = k + each < passes ? k + each : passes, count = end - k;
         for (; status == DM_OK && k < end; k++) {
-            status = nn_feeds_ahead(t->net);                              /* as in a run of steps */
-            status = status == DM_OK ? dm_sync(t->net->session) : status; /* a worker far ahead would wait in
-                                                                             some layer for the others */
+            /* Data come ahead, as in a run of steps. A worker far ahead would wait in some layer for the
+             * others. */
+            status = nn_feeds_ahead(t->net);
+            status = status == DM_OK ? dm_sync(t->net->session) : status;
             status = status == DM_OK ? run_pass(t, true) : status;
             status = status == DM_OK ? keep(t, k) : status;
         }

@@ -70,11 +70,7 @@ dm_status nn_solver_snapshot(dm_solver *s)
 
 static void skip_data(nn_net *net, int64_t batches)
 {
-    for (int i = 0; i < net->layer_count; i++) {
-        if (net->layers[i].type->traits & NN_FEED) {
-            nn_feed_seek(net->layers[i].u.state, batches);
-        }
-    }
+    nn_feeds_seek(net, batches);
     net->pass = batches;
 }
 

@@ -272,7 +272,7 @@ typedef struct dmi_engine {
     size_t spare_bytes;
     dmi_bell compute_bell;           /* its compute thread sleeps here */
     atomic_uint_fast64_t
-        awaited[DMI_STAMP_LANES];    /* the communication thread sleeps until that lane is so far */
+        wakes_at[DMI_STAMP_LANES];   /* the communication thread sleeps until that lane is so far */
     struct dmi_gpu *gpu;             /* with config.device */
     bool fused;                      /* its GPU has fused products */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
@@ -343,7 +343,7 @@ const dmi_instance *dmi_engine_oldest(const dmi_engine *e, bool background);
 bool dmi_engine_reached(const dmi_engine *e, const dmi_stamp *stamp);
 dmi_stamp dmi_engine_done(const dmi_engine *e);
 /* The communication thread, before it announces that it sleeps: what kernels' ends wake it. */
-void dmi_engine_note_awaited(dmi_engine *e);
+void dmi_engine_note_wakes(dmi_engine *e);
 /* A thread of kernels, behind each: the lane has done so many. */
 void dmi_engine_wake(dmi_engine *e, int lane, uint64_t done);
 /* Marks the instance failed; keeps the first report for the master. status 0: the consequence of an earlier failure,

@@ -255,26 +255,14 @@ int dm_task_unmap(const dm_task *task, const void *memory)
     return known;
 }
 
-/* Bytes from the first element of a rectangle to behind its last. */
-static int64_t span_of(const dm_block *b)
-{
-    int64_t last = 0;
-    for (int d = 0; d < b->ndim; d++) {
-        if (b->extent[d] == 0) {
-            return 0;
-        }
-        last += (b->extent[d] - 1) * b->stride[d];
-    }
-    return (last + 1) * dmi_dtype_bytes(b->dtype);
-}
-
 static bool may_write(const dm_task *task, const char *to, int64_t bytes)
 {
     const dmi_task_desc *desc = ((const running *)(const void *)task)->desc;
     for (int i = 0; i < task->count; i++) {
         for (int64_t k = 0; (desc->mode[i] & DM_WRITE) && k < task->operand_blocks[i]; k++) {
             const dm_block *b = &task->operand[i][k];
-            const int64_t span = span_of(b), at = (int64_t)((uintptr_t)to - (uintptr_t)b->data);
+            const int64_t span = dmi_block_reach(b) * dmi_dtype_bytes(b->dtype),
+                          at = (int64_t)((uintptr_t)to - (uintptr_t)b->data);
             if (at >= 0 && bytes <= span && at <= span - bytes) {
                 return true;
             }

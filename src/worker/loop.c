@@ -253,7 +253,7 @@ void dmi_worker_serve(dmi_worker *w)
         if (dmi_backoff_step(&backoff, &w->hub) != DMI_WAIT_SLEEP) {
             continue;
         }
-        dmi_engine_note_awaited(&w->engine);
+        dmi_engine_note_wakes(&w->engine);
         unsigned token = dmi_bell_announce(bell);
         if (look(w)) {
             dmi_bell_cancel(bell);

@@ -1,5 +1,5 @@
 /* A worker's communication thread sleeps through the ends of kernels that nobody waits for, and wakes for all
- * others (src/exec/awaited.c). A missed one costs half a second, so many rounds of each kind must take far
+ * others (src/exec/wakes.c). A missed one costs half a second, so many rounds of each kind must take far
  * less. */
 #include "support/cases.h"
 

@@ -198,6 +198,18 @@ static void compare_blobs(dm_net *a, dm_net *b, const char *name)
     assert_memory_equal(x, y, (size_t)n * sizeof *x);
 }
 
+static void compare_and_close(dm_net *a, dm_net *b, int batches)
+{
+    for (int i = 0; i < batches; i++) {
+        CHECK(dm_net_forward(a, NULL));
+        CHECK(dm_net_forward(b, NULL));
+        compare_blobs(a, b, "x");
+        compare_blobs(a, b, "y");
+    }
+    CHECK(dm_net_close(a));
+    CHECK(dm_net_close(b));
+}
+
 /* Two nets in one session, batch by batch; with a hole, as a resumed run has. */
 static void compare_nets(const char *text, dm_net_options options, int batches)
 {
@@ -207,14 +219,7 @@ static void compare_nets(const char *text, dm_net_options options, int batches)
     CHECK(open_reading(text, DM_READ_BY_WORKERS, options, &log[1], &by_workers));
     assert_string_equal(log[0].text, "");
     assert_non_null(strstr(log[1].text, "layer 'd': each worker reads its own records"));
-    for (int i = 0; i < batches; i++) {
-        CHECK(dm_net_forward(by_program, NULL));
-        CHECK(dm_net_forward(by_workers, NULL));
-        compare_blobs(by_program, by_workers, "x");
-        compare_blobs(by_program, by_workers, "y");
-    }
-    CHECK(dm_net_close(by_program));
-    CHECK(dm_net_close(by_workers));
+    compare_and_close(by_program, by_workers, batches);
 }
 
 static const char *data(const char *source, int batch, const char *transform)
@@ -309,14 +314,7 @@ static void test_large(void **state)
             if (fetched != on_gpus()) {
                 fail_msg("%s", log[1].text);
             }
-            for (int k = 0; k < 5; k++) {
-                CHECK(dm_net_forward(net[0], NULL));
-                CHECK(dm_net_forward(net[1], NULL));
-                compare_blobs(net[0], net[1], "x");
-                compare_blobs(net[0], net[1], "y");
-            }
-            CHECK(dm_net_close(net[0]));
-            CHECK(dm_net_close(net[1]));
+            compare_and_close(net[0], net[1], 5);
         }
     }
 }
@@ -338,14 +336,7 @@ static void test_damage(void **state)
                            i ? DM_READ_BY_WORKERS : DM_READ_BY_PROGRAM, options, &log[i], &net[i]));
         log[i].text[0] = 0;
     }
-    for (int i = 0; i < 8; i++) {
-        CHECK(dm_net_forward(net[0], NULL));
-        CHECK(dm_net_forward(net[1], NULL));
-        compare_blobs(net[0], net[1], "x");
-        compare_blobs(net[0], net[1], "y");
-    }
-    CHECK(dm_net_close(net[0]));
-    CHECK(dm_net_close(net[1]));
+    compare_and_close(net[0], net[1], 8);
     assert_non_null(strstr(log[0].text, "skipped"));
     assert_string_equal(log[0].text, log[1].text);
 }

@@ -30,13 +30,6 @@ static int by_place(const void *a, const void *b)
     return (x->to > y->to) - (x->to < y->to);
 }
 
-void dmi_gpu_asks_order(dmi_task_asks *asks)
-{
-    if (asks->pieces > 1) {
-        qsort(asks->piece, (size_t)asks->pieces, sizeof *asks->piece, by_place);
-    }
-}
-
 /* --- maps --- */
 
 static void map(dmi_engine *e, const dmi_task_map *wanted)
@@ -77,6 +70,9 @@ bool dmi_gpu_asks_serve(dmi_engine *e, dmi_task_asks *asks)
         map(e, &asks->map[i]);
     }
     asks->maps = asks->unmaps = 0;
+    if (asks->pieces > 1) {
+        qsort(asks->piece, (size_t)asks->pieces, sizeof *asks->piece, by_place);
+    }
     return true;
 }
 

@@ -103,11 +103,10 @@ void dmi_gpu_task_free(dmi_engine *e);
 bool dmi_gpu_task_reads(const dmi_engine *e);
 
 /* --- fetch.c: what functions have had mapped, and fetch */
-/* Before the function is called; after: its pieces are in order. */
+/* Before the function is called. */
 void dmi_gpu_asks_begin(const dmi_engine *e, dmi_task_asks *asks);
-void dmi_gpu_asks_order(dmi_task_asks *asks);
 void dmi_gpu_asks_end(dmi_task_asks *asks);
-/* Maps and unmaps; false: to be tried again later. */
+/* When it has returned: maps and unmaps, and puts its pieces in order; false: to be tried again later. */
 bool dmi_gpu_asks_serve(dmi_engine *e, dmi_task_asks *asks);
 /* The memory of an operand goes to the device, with what is fetched in place of what is there. */
 DM_CHECKED dm_status dmi_gpu_asks_copy(dmi_engine *e, int lane, const dmi_task_asks *asks, char *device,

@@ -59,16 +59,6 @@ static void free_task(dmi_gpu_task *t)
     free(t);
 }
 
-bool dmi_gpu_task_reads(const dmi_engine *e)
-{
-    bool reads = false;
-    for (dmi_task_memory *m = e->gpu->host_work->task_memory; m; m = m->next) {
-        m->going = m->going && !dmi_cu_event_reached(m->event);
-        reads = reads || m->going;
-    }
-    return reads;
-}
-
 void dmi_gpu_task_free(dmi_engine *e)
 {
     for (int lane = 0; lane < DMI_STAMP_LANES; lane++) {
@@ -117,6 +107,13 @@ static int shared_with(const dmi_gpu_task *t, int operand)
 
 /* --- the memory --- */
 
+/* Is it still copied from? */
+static bool is_going(dmi_task_memory *m)
+{
+    m->going = m->going && !dmi_cu_event_reached(m->event);
+    return m->going;
+}
+
 /* What pinned memory there is. */
 typedef struct pinned {
     dmi_task_memory *free; /* the smallest that nobody has and that is large enough; NULL: there is none */
@@ -129,14 +126,23 @@ static pinned look_at_pinned(const dmi_engine *e, int64_t bytes)
     const struct dmi_host_work *h = e->gpu->host_work;
     pinned p = {0};
     for (dmi_task_memory *m = h ? h->task_memory : NULL; m; m = m->next) {
-        m->going = m->going && !dmi_cu_event_reached(m->event);
+        const bool going = is_going(m);
         p.bytes += m->bytes;
         p.large = p.large || m->bytes >= bytes;
-        if (!m->taken && !m->going && m->bytes >= bytes && (!p.free || m->bytes < p.free->bytes)) {
+        if (!m->taken && !going && m->bytes >= bytes && (!p.free || m->bytes < p.free->bytes)) {
             p.free = m;
         }
     }
     return p;
+}
+
+bool dmi_gpu_task_reads(const dmi_engine *e)
+{
+    bool reads = false;
+    for (dmi_task_memory *m = e->gpu->host_work->task_memory; m; m = m->next) {
+        reads = is_going(m) || reads;
+    }
+    return reads;
 }
 
 static bool may_pin(const pinned *p, int64_t bytes)
@@ -465,7 +471,6 @@ static bool advance(dmi_engine *e, dmi_gpu_task *t)
             t->job.run = NULL; /* it is done */
             return false;
         }
-        dmi_gpu_asks_order(&t->asks);
         t->phase = GOES;
         t->operand = 0;
         t->at = 0;

@@ -32,12 +32,9 @@ void dmi_task_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
         int64_t from = INT64_MAX, to = INT64_MIN;
         for (int64_t k = 0; k < task->blocks[i]; k++) {
             const dm_block *block = &task->block[i][k];
-            int64_t elem = dmi_dtype_bytes(block->dtype), last = task->offset[i][k];
-            for (int d = 0; d < block->ndim; d++) {
-                last += (block->extent[d] - 1) * block->stride[d];
-            }
-            from = DMI_MIN(from, task->offset[i][k] * elem);
-            to = DMI_MAX(to, (last + 1) * elem);
+            const int64_t elem = dmi_dtype_bytes(block->dtype), first = task->offset[i][k];
+            from = DMI_MIN(from, first * elem);
+            to = DMI_MAX(to, (first + dmi_block_reach(block)) * elem);
         }
         out[i] = (dmi_touch){.rw = to > from ? task->mode[i] : 0, .offset = from, .inner = to - from};
     }

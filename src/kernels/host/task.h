@@ -17,4 +17,17 @@ typedef struct dmi_task_desc {
     const int64_t *offset[DM_APPLY_OPERANDS]; /* elements, a block each */
 } dmi_task_desc;
 
+/* Elements from the first of a rectangle to behind its last. */
+static inline int64_t dmi_block_reach(const dm_block *b)
+{
+    int64_t last = 0;
+    for (int d = 0; d < b->ndim; d++) {
+        if (b->extent[d] == 0) {
+            return 0;
+        }
+        last += (b->extent[d] - 1) * b->stride[d];
+    }
+    return last + 1;
+}
+
 #endif

@@ -29,7 +29,7 @@ static void await_transfers(const dmi_engine *e, dmi_stamp *awaited)
     }
 }
 
-void dmi_engine_note_awaited(dmi_engine *e)
+void dmi_engine_note_wakes(dmi_engine *e)
 {
     dmi_stamp awaited;
     if (!e->thread_runs) {
@@ -44,14 +44,14 @@ void dmi_engine_note_awaited(dmi_engine *e)
         await(e, &inst->end, &awaited);
     }
     for (int l = 0; l < e->lanes; l++) {
-        atomic_store_explicit(&e->awaited[l], awaited.seq[l], memory_order_relaxed);
+        atomic_store_explicit(&e->wakes_at[l], awaited.seq[l], memory_order_relaxed);
     }
 }
 
 void dmi_engine_wake(dmi_engine *e, int lane, uint64_t done)
 {
     if (dmi_bell_awaited(&e->port->bell) &&
-        (done >= atomic_load_explicit(&e->awaited[lane], memory_order_relaxed) ||
+        (done >= atomic_load_explicit(&e->wakes_at[lane], memory_order_relaxed) ||
          atomic_load(&e->unreported))) {
         dmi_bell_wake(&e->port->bell);
     }
