@@ -45,6 +45,8 @@
          "order in which the calls of a program are planned: as recorded, or critical: some overtake others "  \
          "that have long transfers, where that is expected to gain much; auto: critical, but on GPUs as "      \
          "recorded")                                                                                           \
+    BOOL(program_join, "1",                                                                                    \
+         "elementwise calls of a program that follow one another run as one, in one pass over memory")         \
     ENUM(program_device, "off", "off|on|auto",                                                                 \
          "on: programs of workers with GPUs of one host run on these alone, as one graph a worker, where "     \
          "they can (small payloads between GPUs with direct access); no other session may use the GPUs; "      \

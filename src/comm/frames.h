@@ -97,7 +97,7 @@ typedef struct dmi_destroy_frame {
 } dmi_destroy_frame;
 
 typedef struct dmi_operand_ref {
-    uint64_t id;
+    uint64_t id; /* of a program's call: number of its array, or its element type where mode is 0 */
     uint8_t mode;
     char name[DMI_OPERAND_NAME]; /* for messages; "": the op's table has it */
 } dmi_operand_ref;

@@ -2,6 +2,7 @@
 #include "base/sized.h"
 #include "master/recording.h"
 #include "master/session.h"
+#include "ops/joined.h"
 #include "plan/on_device.h"
 
 #include <inttypes.h>
@@ -131,10 +132,15 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
 {
     enum { SHOWN = 200 };
     for (int c = 1; c <= DMI_MIN(p->calls, SHOWN); c++) {
+        const dmi_call *call = &p->call[c - 1];
+        char more[48] = "";
+        if (call->op == DMI_OP_joined) {
+            snprintf(more, sizeof more, " and %d more as one", call->args.i[DMI_JOINED_CALLS] - 1);
+        }
         dmi_explain_printf(s,
-                           "  call %d of %d, %s: %d kernels, %d payloads of %" PRId64 " bytes, %" PRId64
+                           "  call %d of %d, %s%s: %d kernels, %d payloads of %" PRId64 " bytes, %" PRId64
                            " flops on all workers\n",
-                           c, p->calls, dmi_call_name(&p->call[c - 1]), share[c].kernels, share[c].payloads,
+                           c, p->calls, dmi_call_name(call), more, share[c].kernels, share[c].payloads,
                            share[c].bytes, share[c].flops);
     }
     if (p->calls > SHOWN) {

@@ -1,5 +1,6 @@
 /* Programs: the end of the recording, runs, and the end of a program. */
 #include "master/recording.h"
+#include "ops/joined.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,6 +84,40 @@ static dm_status sort_arrays(dmi_program *p)
     free(number);
     p->array = sorted;
     return DM_OK;
+}
+
+/* Elementwise calls that follow one another become one, but not over the end of a part. Without compiled kernels GPUs are
+ * faster one by one. */
+static dm_status join_calls(const dmi_session *s, dmi_recorded *r)
+{
+    dmi_program *p = &r->p;
+    if (!s->config.program_join || (s->profile.gpu && s->config.map_compile == DMI_COMPILE_NEVER)) {
+        return DM_OK;
+    }
+    int *moved = malloc(((size_t)p->calls + 1) * sizeof *moved), call = 0;
+    bool *first = calloc((size_t)p->calls + 1, sizeof *first);
+    for (int k = 0; k < r->pieces && first; k++) {
+        first[call] = true;
+        call += r->piece[k].p.calls;
+    }
+    bool joined = moved && first && dmi_program_join(p, first, moved);
+    call = 0;
+    for (int k = 0; k < r->pieces && joined; k++) {
+        int end = call + r->piece[k].p.calls;
+        r->piece[k].p.calls = moved[end] - moved[call];
+        call = end;
+    }
+    for (int i = 0; i < r->nameds && joined; i++) {
+        dmi_named *named = &r->named[i];
+        named->call = moved[named->call];
+        named->at = 0;
+        for (int c = 0; c < named->call; c++) {
+            named->at += p->call[c].numbers;
+        }
+    }
+    free(moved);
+    free(first);
+    return joined ? DM_OK : dmi_fail(DM_ERR_NOMEM, "program_end: no memory for a program");
 }
 
 /* Who takes part in its runs, and gets it at all. */
@@ -315,7 +350,7 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     }
     dmi_recording_free(from);
     if (status == DM_OK && out && (status = sort_arrays(&r->p)) == DM_OK &&
-        (status = dmi_loops_make(r)) == DM_OK && (status = check_frames(s, r)) == DM_OK) {
+        (status = join_calls(s, r)) == DM_OK && (status = dmi_loops_make(r)) == DM_OK && (status = check_frames(s, r)) == DM_OK) {
         status = try_plans(s, r);
     }
     if (status != DM_OK || !out) {

@@ -174,7 +174,8 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     f->noperand = (int16_t)call->noperand;
     f->numbers = (int16_t)call->numbers;
     for (int i = 0; i < call->noperand; i++) {
-        operand[i].id = call->operand[i].id;
+        bool unread = kind == DMI_FRAME_PROGRAM_CALL && !call->operand[i].mode; /* its type may count */
+        operand[i].id = unread ? (uint64_t)call->operand[i].desc.dtype : call->operand[i].id;
         operand[i].mode = (uint8_t)call->operand[i].mode;
         put_name(operand[i].name, call->names ? call->names[i] : NULL);
     }

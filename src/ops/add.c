@@ -1,5 +1,6 @@
 /* out = alpha * a + beta * b */
 #include "ops/common.h"
+#include "ops/joined.h"
 
 dm_status dm_add(dm_session *session, double alpha, dm_array a, double beta, dm_array b, dm_array out)
 {
@@ -30,8 +31,5 @@ dm_status dmi_add_check(dmi_call *call)
 
 dm_status dmi_add_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_value terms[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)},
-              out = dmi_value_operand(call, 2);
-    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out);
-    return DM_OK;
+    return dmi_elementwise_plan(b, call);
 }

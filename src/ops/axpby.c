@@ -1,5 +1,6 @@
 /* y = alpha * x + beta * y */
 #include "ops/common.h"
+#include "ops/joined.h"
 
 dm_status dm_axpby(dm_session *session, double alpha, dm_array x, double beta, dm_array y)
 {
@@ -23,7 +24,5 @@ dm_status dmi_axpby_check(dmi_call *call)
 
 dm_status dmi_axpby_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_value terms[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)}, out = terms[1];
-    dmi_plan_linear(b, terms, (bool[]){!call->args.i[0], !call->args.i[1]}, &out);
-    return DM_OK;
+    return dmi_elementwise_plan(b, call);
 }

@@ -1,5 +1,6 @@
 /* out = f(a), f(a, b) or f(a, b, c): the rows of ewise.def, each with a call of its name */
 #include "ops/common.h"
+#include "ops/joined.h"
 
 #include <dmath/ewise.h>
 #include <string.h>
@@ -33,20 +34,10 @@ static dm_status submit(dm_session *session, int row, const dm_array *arrays)
     }
 DM_EWISE_MAP(CALL_1, CALL_2, CALL_3)
 
-static dm_status make(const dmi_call *call, dmi_map_program *program)
-{
-    int out = call->noperand - 1;
-    dm_dtype in[3] = {0};
-    for (int i = 0; i < out; i++) {
-        in[i] = call->operand[i].desc.dtype;
-    }
-    return dmi_map_row(call->args.i[0], in, NULL, call->operand[out].desc.dtype, program);
-}
-
 dm_status dmi_ewise_check(dmi_call *call)
 {
     int out = call->noperand - 1;
-    dmi_map_program program;
+    dmi_elementwise e;
     dm_status status = DM_OK;
     call->operand[out].mode = DMI_WRITE;
     for (int i = 0; i < out && status == DM_OK; i++) {
@@ -54,7 +45,7 @@ dm_status dmi_ewise_check(dmi_call *call)
         status = dmi_check_broadcast(call, i, out);
         status = status == DM_OK ? dmi_check_overlap(call, i, out, true) : status;
     }
-    if (status == DM_OK && make(call, &program) != DM_OK) {
+    if (status == DM_OK && !dmi_elementwise_of(call, &e)) {
         char text[64] = "";
         for (int i = 0; i < out; i++) {
             strcat(strcat(strcat(text, i ? ", " : ""), dmi_operand_name(call, i)), " of ");
@@ -67,14 +58,5 @@ dm_status dmi_ewise_check(dmi_call *call)
 
 dm_status dmi_ewise_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_map_program program;
-    dmi_value in[3], out = dmi_value_operand(call, call->noperand - 1);
-    for (int i = 0; i < call->noperand - 1; i++) {
-        in[i] = dmi_value_operand(call, i);
-    }
-    dm_status status = make(call, &program);
-    if (status == DM_OK) {
-        dmi_plan_map(b, &program, in, &out);
-    }
-    return status;
+    return dmi_elementwise_plan(b, call);
 }

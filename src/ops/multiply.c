@@ -1,5 +1,6 @@
 /* out = alpha * a * b */
 #include "ops/common.h"
+#include "ops/joined.h"
 
 dm_status dm_multiply(dm_session *session, double alpha, dm_array a, dm_array b, dm_array out)
 {
@@ -27,8 +28,5 @@ dm_status dmi_multiply_check(dmi_call *call)
 
 dm_status dmi_multiply_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_value factors[2] = {dmi_value_operand(call, 0), dmi_value_operand(call, 1)},
-              out = dmi_value_operand(call, 2);
-    dmi_plan_scaled(b, DMI_EW_product, 2, factors, !call->args.i[0], &out);
-    return DM_OK;
+    return dmi_elementwise_plan(b, call);
 }

@@ -1,5 +1,6 @@
 /* out = alpha * a */
 #include "ops/common.h"
+#include "ops/joined.h"
 
 dm_status dm_scale(dm_session *session, double alpha, dm_array a, dm_array out)
 {
@@ -22,7 +23,5 @@ dm_status dmi_scale_check(dmi_call *call)
 
 dm_status dmi_scale_plan(dmi_builder *b, const dmi_call *call)
 {
-    dmi_value a = dmi_value_operand(call, 0), out = dmi_value_operand(call, 1);
-    dmi_plan_scaled(b, DMI_EW_scale, 1, &a, !call->args.i[0], &out);
-    return DM_OK;
+    return dmi_elementwise_plan(b, call);
 }

@@ -88,15 +88,13 @@ void dmi_plan_linear(dmi_builder *b, const dmi_value value[2], const bool used[2
     dmi_plan_map(b, &program, &value[first], out);
 }
 
-void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used,
-                     const dmi_value *out)
+void dmi_scaled_program(int row, int inputs, const dm_dtype *dtype, bool used, dm_dtype out, dmi_map_program *program)
 {
-    dm_dtype dtype[2] = {value[0].desc->dtype, value[inputs - 1].desc->dtype}, type = out->desc->dtype;
     dmi_map_builder m = builder();
     if (used) {
-        apply_inner(&m, row, inputs, dtype, dmi_linear_type(dtype, inputs, type), (int[]){0, 0}, type);
+        apply_inner(&m, row, inputs, dtype, dmi_linear_type(dtype, inputs, out), (int[]){0, 0}, out);
     } else {
-        dmi_map_result(&m, dmi_map_constant(&m, ZERO, type), type);
+        dmi_map_result(&m, dmi_map_constant(&m, ZERO, out), out);
     }
-    dmi_plan_map(b, &m.program, value, out);
+    *program = m.program;
 }

@@ -90,16 +90,17 @@ dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim
 {
     dmi_map k = {.program = *program, .ndim = ndim, .places = places};
     dmi_ref refs[DMI_MAX_REFS];
+    int sides = dmi_map_sides(program);
     memcpy(k.extent, extent, (size_t)ndim * sizeof *extent);
-    for (int i = 0; i <= program->inputs; i++) {
-        const dmi_side *side = i < program->inputs ? &in[i] : out;
+    for (int i = 0; i < sides; i++) {
+        const dmi_side *side = i < program->inputs ? &in[i] : &out[i - program->inputs];
         k.dtype[i] = side->dtype;
         k.offset[i] = side->offset;
         memcpy(k.stride[i], side->stride, (size_t)ndim * sizeof *extent);
         refs[i] = side->ref;
         refs[i].mode = i < program->inputs ? DMI_READ : DMI_WRITE;
     }
-    return dmi_build_kernel(b, DMI_KERNEL_map, &k, sizeof k, refs, program->inputs + 1, after);
+    return dmi_build_kernel(b, DMI_KERNEL_map, &k, sizeof k, refs, sides, after);
 }
 
 const dmi_map_places *dmi_build_places(dmi_builder *b, const dmi_map_program *program, const dmi_desc *x,
@@ -132,7 +133,7 @@ static void map_region(dmi_builder *b, const dmi_map_program *program, input *in
                        const dmi_value *out, const dmi_mark ready)
 {
     int64_t stride[DMI_MAP_INPUTS][DM_MAX_DIMS], extent[DM_MAX_DIMS];
-    dmi_side side[DMI_MAP_INPUTS];
+    dmi_side side[DMI_MAP_INPUTS], to[1 + DMI_MAP_KEPT];
     dmi_region region;
     int read = dmi_map_inputs_read(program);
     dmi_desc_region(out->desc, b->me, index, &region);
@@ -149,8 +150,10 @@ static void map_region(dmi_builder *b, const dmi_map_program *program, input *in
     for (int d = 0; d < region.ndim; d++) {
         extent[d] = region.dim[d].count;
     }
-    dmi_side to = {out->desc->dtype, region.stride, dmi_region_start(&region), out->ref};
-    dmi_build_map(b, program, region.ndim, extent, places, side, &to, ready);
+    for (int k = 0; k <= program->kept; k++) {
+        to[k] = (dmi_side){out[k].desc->dtype, region.stride, dmi_region_start(&region), out[k].ref};
+    }
+    dmi_build_map(b, program, region.ndim, extent, places, side, to, ready);
 }
 
 void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out)

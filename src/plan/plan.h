@@ -313,7 +313,8 @@ dmi_step *dmi_build_kernel(dmi_builder *b, int kernel, const void *desc, size_t 
                            const dmi_mark after);
 /* --- map.c: elementwise programs --- */
 dmi_value dmi_value_operand(const dmi_call *call, int operand);
-/* out = program(in...). out stays; inputs broadcast to it and are fetched if they are not in place. */
+/* out = program(in...). out stays; inputs broadcast to it and are fetched if they are not in place. out: [1 + kept] what the
+ * program keeps goes to values whose elements lie as out's do. */
 void dmi_plan_map(dmi_builder *b, const dmi_map_program *program, const dmi_value *in, const dmi_value *out);
 
 /* One side of an elementwise step: a strided box. */
@@ -339,7 +340,7 @@ void dmi_input_side(dmi_side *side, int64_t *stride, dmi_input *in, int me, int6
  * *number: 8 bytes of workspace, which the compute steps that come next may read; without a worker's part of
  * out nothing is made. */
 void dmi_plan_number(dmi_builder *b, const dmi_value *element, const dmi_desc *out, dmi_ref *number);
-/* One step: the program over a box. */
+/* One step: the program over a box. out: [1 + kept] */
 dmi_step *dmi_build_map(dmi_builder *b, const dmi_map_program *program, int ndim, const int64_t *extent,
                         const dmi_map_places *places, const dmi_side *in, const dmi_side *out, const dmi_mark after);
 
@@ -358,8 +359,8 @@ int dmi_linear_program(const dm_dtype dtype[2], const bool used[2], dm_dtype out
 dm_dtype dmi_linear_type(const dm_dtype *dtype, int inputs, dm_dtype out);
 /* The program of out = its only input, converted. */
 void dmi_convert_program(dm_dtype from, dm_dtype to, dmi_map_program *program);
-/* out = alpha * value[0] (row `scale`) or alpha * value[0] * value[1] (`product`); not used: 0. */
-void dmi_plan_scaled(dmi_builder *b, int row, int inputs, const dmi_value *value, bool used, const dmi_value *out);
+/* The program of alpha * x (row `scale`) or alpha * x * y (`product`); not used: 0, of no inputs. */
+void dmi_scaled_program(int row, int inputs, const dm_dtype *dtype, bool used, dm_dtype out, dmi_map_program *program);
 
 void dmi_mark_step(dmi_mark mark, const dmi_step *step); /* adds "step is done" to the set */
 void dmi_mark_merge(dmi_mark into, const dmi_mark from);

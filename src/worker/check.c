@@ -116,6 +116,9 @@ static const char *program_call_wrong(const dmi_worker *w, const dmi_op_frame *f
         if (ref->mode && ref->id >= (uint64_t)program->arrays) {
             return "a call of a program has an array that the program has not";
         }
+        if (!ref->mode && ref->id != 0 && (ref->id > UINT8_MAX || dmi_dtype_bytes((dm_dtype)ref->id) <= 0)) {
+            return "an operand that a call of a program does not read has no type";
+        }
     }
     return f->head.op >= DMI_OPS                           ? "its operation is unknown"
            : program && program->calls >= program->p.calls ? "a program has more calls than it said"

@@ -128,6 +128,8 @@ static dm_status take_call(dmi_worker *w, const void *frame, void *out)
             const dmi_program_array *a = &p->array[ref->id];
             call->operand[i] =
                 (dmi_operand){.desc = a->desc, .id = ref->id, .memory = a->memory, .mode = (int)ref->mode};
+        } else {
+            call->operand[i].desc.dtype = (dm_dtype)ref->id;
         }
     }
     if (tail) {

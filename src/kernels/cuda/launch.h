@@ -121,11 +121,11 @@ typedef struct dmi_cuda_step {
 /* A program over a box, dims innermost first. */
 typedef struct dmi_cuda_program {
     uint32_t items;
-    int ndim, inputs, steps, result;
+    int ndim, inputs, steps, result, kept;
     dmi_cuda_divisor extent[DMI_CUDA_DIMS];
-    int64_t stride[DMI_MAP_INPUTS + 1][DM_MAX_DIMS];
-    void *memory[DMI_MAP_INPUTS + 1];
-    uint8_t dtype[DMI_MAP_INPUTS + 1], input_type[DMI_MAP_INPUTS];
+    int64_t stride[DMI_MAP_SIDES][DM_MAX_DIMS];
+    void *memory[DMI_MAP_SIDES];
+    uint8_t dtype[DMI_MAP_SIDES], input_type[DMI_MAP_INPUTS], keeps[DMI_MAP_KEPT], kept_type[DMI_MAP_KEPT];
     uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
     uint8_t made[DMI_MAP_INPUTS], seed[DMI_MAP_INPUTS];
     dmi_map_linear linear;

@@ -70,7 +70,8 @@ typedef struct dmi_number {
 dmi_number dmi_number_of(double value); /* whole: saturated */
 
 /* --- programs */
-enum { DMI_MAP_INPUTS = 11, DMI_MAP_NUMBERS = 16, DMI_MAP_TEMPORARIES = 10, DMI_MAP_STEPS = 64 };
+enum { DMI_MAP_INPUTS = 11, DMI_MAP_NUMBERS = 16, DMI_MAP_TEMPORARIES = 10, DMI_MAP_STEPS = 64, DMI_MAP_KEPT = 7,
+       DMI_MAP_SIDES = DMI_MAP_INPUTS + 1 /* inputs and results */ };
 /* Where a value is: a temporary, an input, or a constant (a number that fills a tile). */
 enum {
     DMI_AT_TEMPORARY = 0,
@@ -98,10 +99,11 @@ static inline int dmi_map_operands(const dmi_map_step *step)
  * random numbers of fills (random/fill.h) with parameters 0 and 1 (f64 or f32). They are the last ones. */
 enum { DMI_MADE_NOT, DMI_MADE_INDEX, DMI_MADE_UNIFORM, DMI_MADE_NORMAL };
 
-/* The last step's result is the program's. */
+/* The last step's result is the program's. It may have more, which it keeps: what temporaries hold at the end. */
 typedef struct dmi_map_program {
-    uint8_t inputs, constants, temporaries, steps;
+    uint8_t inputs, constants, temporaries, steps, kept;
     uint8_t result;                     /* its carrier */
+    uint8_t keeps[DMI_MAP_KEPT], kept_type[DMI_MAP_KEPT]; /* [kept] temporaries that the last step does not write, and carriers */
     uint8_t input_type[DMI_MAP_INPUTS]; /* carriers */
     uint8_t made[DMI_MAP_INPUTS], seed[DMI_MAP_INPUTS]; /* DMI_MADE_*; a number of the call */
     uint8_t constant_type[DMI_MAP_NUMBERS], constant_number[DMI_MAP_NUMBERS];
@@ -110,6 +112,11 @@ typedef struct dmi_map_program {
 static inline size_t dmi_map_program_bytes(const dmi_map_program *p) /* with the steps that it has */
 {
     return sizeof *p - sizeof p->step + p->steps * sizeof p->step[0];
+}
+
+static inline int dmi_map_sides(const dmi_map_program *p)
+{
+    return p->inputs + 1 + p->kept;
 }
 
 static inline int dmi_map_inputs_read(const dmi_map_program *p)
@@ -128,15 +135,15 @@ typedef struct dmi_map_places {
     int64_t extent[DM_MAX_DIMS], whole[DM_MAX_DIMS]; /* of the elements here, and of the array */
 } dmi_map_places;
 
-/* The descriptor of the kernel `map`: out[...] = program(inputs) over a strided box; inputs 0 .. inputs-1, then
- * out. An input may be exactly out (same address, same strides). References: the inputs in their order, out.
- * The result is converted to out's type as dmi_copy does. Of an input that is made, offset and strides are those of the
+/* The descriptor of the kernel `map`: out[...] = program(inputs) over a strided box; sides: inputs 0 .. inputs-1, then
+ * out, then the arrays of what is kept. An input may be exactly one of these (same address, same strides). References: the
+ * sides in their order. A result is converted to its array's type as dmi_copy does. Of an input that is made, offset and strides are those of the
  * elements' numbers, and its reference counts for nothing. */
 typedef struct dmi_map {
     int ndim;
     int64_t extent[DM_MAX_DIMS];
-    dm_dtype dtype[DMI_MAP_INPUTS + 1];
-    int64_t stride[DMI_MAP_INPUTS + 1][DM_MAX_DIMS], offset[DMI_MAP_INPUTS + 1]; /* [inputs] is out's */
+    dm_dtype dtype[DMI_MAP_SIDES];
+    int64_t stride[DMI_MAP_SIDES][DM_MAX_DIMS], offset[DMI_MAP_SIDES]; /* [inputs] is out's */
     const dmi_map_places *places; /* where an input is made */
     dmi_map_program program;
 } dmi_map;

@@ -54,7 +54,7 @@ typedef struct program {
     size_t code_bytes;
     unsigned char state[MOST_DEVICES];
     CUfunction kernel[MOST_DEVICES][MOST_KERNELS];
-    dm_dtype dtype[DMI_MAP_INPUTS + 1];
+    dm_dtype dtype[DMI_MAP_SIDES];
     dmi_map_program program;
 } program;
 
@@ -170,7 +170,7 @@ static unsigned hash_of(const wanted *w, int capability)
     for (size_t i = 0; i < dmi_map_program_bytes(&d->program); i++) {
         h = (h ^ at[i]) * UINT64_C(0x100000001b3);
     }
-    for (int s = 0; s <= d->program.inputs; s++) {
+    for (int s = 0; s < dmi_map_sides(&d->program); s++) {
         h = (h ^ (uint64_t)d->dtype[s]) * UINT64_C(0x100000001b3);
     }
     return (unsigned)((h ^ h >> 32) % BUCKETS);
@@ -180,7 +180,7 @@ static program *find(const wanted *w, int capability)
 {
     const dmi_map *d = w->d;
     program **list = &bucket[hash_of(w, capability)];
-    size_t types = ((size_t)d->program.inputs + 1) * sizeof d->dtype[0];
+    size_t types = (size_t)dmi_map_sides(&d->program) * sizeof d->dtype[0];
     for (program *p = *list; p; p = p->next) {
         if (p->capability == capability && p->row == w->row && p->program.steps == d->program.steps &&
             memcmp(&p->program, &d->program, dmi_map_program_bytes(&d->program)) == 0 &&

@@ -13,7 +13,7 @@ typedef struct compiled_job {
     const dmi_map *d;
     dmi_map_kernels kernels;
     bool groups;
-    char *memory[DMI_MAP_INPUTS + 1];
+    char *memory[DMI_MAP_SIDES];
     dmi_map_args args;
 } compiled_job;
 
@@ -40,7 +40,7 @@ static void launch_part(void *context, const dmi_box *part, const int64_t *at)
 {
     compiled_job *job = context;
     dmi_map_args *a = &job->args;
-    int sides = job->d->program.inputs + 1, inner = part->ndim - 1;
+    int sides = dmi_map_sides(&job->d->program), inner = part->ndim - 1;
     int64_t items = 1;
     a->ndim = part->ndim;
     for (int d = 0; d < part->ndim; d++) {
@@ -64,7 +64,7 @@ static bool grouped(compiled_job *job, const dmi_box *box, const int64_t *at, in
 {
     int out = job->d->program.inputs;
     bool fits = true;
-    for (int s = 0; s <= out; s++) {
+    for (int s = 0; s < dmi_map_sides(&job->d->program); s++) {
         if (s < out && job->d->program.made[s]) {
             continue;
         }
@@ -79,7 +79,7 @@ static bool grouped(compiled_job *job, const dmi_box *box, const int64_t *at, in
 /* Groups, then the elements of each row that are left over. */
 static void launch_box(compiled_job *job, const dmi_box *box, const int64_t *at)
 {
-    int sides = job->d->program.inputs + 1, inner = box->ndim - 1;
+    int sides = dmi_map_sides(&job->d->program), inner = box->ndim - 1;
     int64_t group = dmi_map_group(job->d), n = box->extent[inner];
     int64_t body = grouped(job, box, at, group) ? n / group * group : 0;
     dmi_box part = *box;
@@ -200,12 +200,12 @@ bool dmi_cuda_map_compiled(const dmi_kernel_call *call, const dmi_map *d)
 {
     int inputs = d->program.inputs;
     compiled_job job = {.q = call->queue, .d = d};
-    dmi_box box = {.ndim = d->ndim, .sides = inputs + 1};
+    dmi_box box = {.ndim = d->ndim, .sides = dmi_map_sides(&d->program)};
     int64_t at[DMI_BOX_SIDES] = {0}, elements = 1, bytes = 0;
     for (int i = 0; i < d->ndim; i++) {
         elements *= d->extent[i];
     }
-    for (int s = 0; s <= inputs; s++) {
+    for (int s = 0; s < box.sides; s++) {
         job.memory[s] = call->at[s];
         at[s] = d->offset[s];
         bytes += elements * dmi_dtype_bytes(d->dtype[s]);
@@ -217,7 +217,7 @@ bool dmi_cuda_map_compiled(const dmi_kernel_call *call, const dmi_map *d)
     dmi_cuda_linear_of(d->places, &job.args.linear);
     memcpy(box.extent, d->extent, sizeof d->extent);
     dmi_box_simplify(&box, inputs);
-    int turned = turned_dim(d, &box);
+    int turned = d->program.kept > 0 ? -1 : turned_dim(d, &box); /* tiles have one result */
     if (turned >= 0 && launch_tiles(&job, &box, at, turned, bytes)) {
         return true;
     }

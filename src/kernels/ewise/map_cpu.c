@@ -57,7 +57,11 @@ void dmi_map_begin(dmi_map_job *job, const dmi_map *d, const dmi_number *number,
         widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->input_type[i]));
     }
     for (int i = 0; i < p->steps; i++) {
-        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->step[i].type));
+        const dmi_map_step *step = &p->step[i];
+        widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)step->type));
+        if (step->row == DMI_EW_CAST) { /* by way of what may be wider than both */
+            widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)step->via));
+        }
     }
     for (int i = 0; i < p->constants; i++) { /* of which some are only converted */
         widest = DMI_MAX(widest, dmi_dtype_bytes((dm_dtype)p->constant_type[i]));
@@ -153,19 +157,36 @@ void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride,
     return last;
 }
 
-/* n elements at element positions at[] of the sides, with strides. stream: out goes past the caches. */
+static void *memory_of(const dmi_map_job *job, int side, const int64_t *at)
+{
+    return dmi_at_mut(job->at[side], at[side] * job->bytes[side]);
+}
+
+static void store_row(const dmi_map_job *job, int side, dm_dtype carrier, const void *values, const int64_t *at,
+                      const int64_t *stride, int64_t n, bool stream)
+{
+    void *to = memory_of(job, side, at);
+    dm_dtype type = job->d->dtype[side];
+    if (stream && dmi_row_direct(carrier, stride[side], type, n)) {
+        dmi_stream_row(to, values, n * job->bytes[side]);
+    } else {
+        dmi_row_store(carrier, values, type, to, stride[side], n);
+    }
+}
+
+/* n elements at element positions at[] of the sides, with strides. stream: results go past the caches. */
 static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, bool stream)
 {
-    int side = job->p->inputs;
-    dm_dtype result = (dm_dtype)job->p->result, out_type = job->d->dtype[side];
-    void *out = dmi_at_mut(job->at[side], at[side] * job->bytes[side]);
-    bool direct = dmi_row_direct(result, stride[side], out_type, n);
-    bool streams = direct && stream;
-    void *values = dmi_map_values(job, at, stride, n, direct && !streams ? out : NULL);
-    if (streams) {
-        dmi_stream_row(out, values, n * job->bytes[side]);
-    } else if (!direct) {
-        dmi_row_store(result, values, out_type, out, stride[side], n);
+    const dmi_map_program *p = job->p;
+    int side = p->inputs;
+    void *out = memory_of(job, side, at);
+    bool direct = !stream && dmi_row_direct((dm_dtype)p->result, stride[side], job->d->dtype[side], n);
+    void *values = dmi_map_values(job, at, stride, n, direct ? out : NULL);
+    if (!direct) {
+        store_row(job, side, (dm_dtype)p->result, values, at, stride, n, stream);
+    }
+    for (int k = 0; k < p->kept; k++) {
+        store_row(job, side + 1 + k, (dm_dtype)p->kept_type[k], &job->temporary[p->keeps[k]], at, stride, n, stream);
     }
 }
 
@@ -174,7 +195,7 @@ static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride,
 static bool any_length(const dmi_map_job *job, const int64_t *stride)
 {
     const dmi_map_program *p = job->p;
-    bool direct = p->steps == 1 && !job->constant && p->step[0].row != DMI_EW_CAST &&
+    bool direct = p->steps == 1 && p->kept == 0 && !job->constant && p->step[0].row != DMI_EW_CAST &&
                   dmi_row_direct((dm_dtype)p->result, stride[p->inputs], job->d->dtype[p->inputs], 2);
     for (int i = 0; i < p->inputs && direct; i++) {
         direct = !p->made[i] && dmi_row_direct(job->d->dtype[i], stride[i], (dm_dtype)p->input_type[i], 2);
@@ -195,7 +216,8 @@ static void choose_inner(dmi_box *box)
     dmi_box_swap(box, inner, best);
 }
 
-/* Is out so large that it goes past the caches? Where it is an input too, its lines are read anyway. */
+/* Is out so large that it goes past the caches, with what is kept? Where one of them is an input too, its lines are read
+ * anyway. */
 static bool streams(const dmi_map_job *job, const dmi_box *box, const int64_t *offset)
 {
     int side = job->p->inputs, inner = box->ndim - 1;
@@ -207,7 +229,11 @@ static bool streams(const dmi_map_job *job, const dmi_box *box, const int64_t *o
     bool far = box->stride[side][inner] == 1 && box->extent[inner] * bytes >= DMI_TILE_BYTES &&
                count * bytes >= DMI_STREAM_BYTES;
     for (int i = 0; i < side && far; i++) {
-        far = job->p->made[i] || !job->at[i] || job->at[i] + offset[i] * job->bytes[i] != out;
+        const char *in = job->p->made[i] || !job->at[i] ? NULL : job->at[i] + offset[i] * job->bytes[i];
+        far = in != out;
+        for (int k = side + 1; k <= side + job->p->kept; k++) {
+            far = far && (!in || in != job->at[k] + offset[k] * job->bytes[k]);
+        }
     }
     return far;
 }
@@ -233,15 +259,15 @@ static void walk_rows(const dmi_map_job *job, const dmi_box *box, int inner, con
 
 static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
 {
-    int sides = job->p->inputs + 1, inner;
-    dmi_box_simplify(box, sides - 1);
+    int sides = dmi_map_sides(job->p), inner;
+    dmi_box_simplify(box, job->p->inputs);
     choose_inner(box);
     inner = box->ndim - 1;
     int64_t n = box->extent[inner], stride[SIDES], begin[SIDES];
     bool far = false;
     for (int s = 0; s < sides; s++) {
         stride[s] = box->stride[s][inner];
-        far = far || (s + 1 < sides && stride[s] > 1);
+        far = far || (s < job->p->inputs && stride[s] > 1);
     }
     bool stream = streams(job, box, offset);
     if (!stream && any_length(job, stride)) {
@@ -274,7 +300,7 @@ static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
 dm_status dmi_map_cpu(const dmi_kernel_call *call)
 {
     const dmi_map *d = call->desc;
-    int sides = d->program.inputs + 1;
+    int inputs = d->program.inputs, sides = dmi_map_sides(&d->program);
     dmi_box box = {.ndim = d->ndim, .sides = sides};
     dmi_map_job job;
     assert(d->program.steps > 0 && d->ndim >= 0 && d->ndim <= DM_MAX_DIMS);
@@ -284,12 +310,14 @@ dm_status dmi_map_cpu(const dmi_kernel_call *call)
         }
         box.extent[dim] = d->extent[dim];
         for (int s = 0; s < sides; s++) { /* inputs that are not read do not matter */
-            box.stride[s][dim] = call->at[s] ? d->stride[s][dim] : d->stride[sides - 1][dim];
+            box.stride[s][dim] = call->at[s] ? d->stride[s][dim] : d->stride[inputs][dim];
         }
     }
     dmi_map_begin(&job, d, call->number, call->at);
-    job.bytes[sides - 1] = dmi_dtype_bytes(d->dtype[sides - 1]);
-    job.at[sides - 1] = call->at[sides - 1];
+    for (int s = inputs; s < sides; s++) {
+        job.bytes[s] = dmi_dtype_bytes(d->dtype[s]);
+        job.at[s] = call->at[s];
+    }
     walk(&job, &box, d->offset);
     return DM_OK;
 }

@@ -110,7 +110,7 @@ static bool same_complex(const dmi_map *d)
 static bool is_one_row(const dmi_map *d)
 {
     const dmi_map_program *p = &d->program;
-    bool one = p->steps == 1 && p->step[0].row != DMI_EW_CAST && p->step[0].type != DM_U64;
+    bool one = p->steps == 1 && p->kept == 0 && p->step[0].row != DMI_EW_CAST && p->step[0].type != DM_U64;
     bool complex = one && dmi_dtype_is_complex((dm_dtype)p->step[0].type);
     for (int s = 0; s <= p->inputs; s++) {
         one = one && (complex ? same_complex(d) : d->dtype[s] <= DM_U8);
@@ -154,25 +154,26 @@ typedef struct program_job {
     const dmi_map *d;
     bool complex;
     dmi_cuda_program p;
-    char *memory[DMI_MAP_INPUTS + 1];
+    char *memory[DMI_MAP_SIDES];
 } program_job;
 
 static void launch_program(void *context, const dmi_box *part, const int64_t *at)
 {
     program_job *job = context;
     dmi_cuda_program *p = &job->p;
+    const int sides = p->inputs + 1 + p->kept;
     int64_t items = 1;
     p->ndim = part->ndim;
     for (int d = 0; d < part->ndim; d++) {
         int from = part->ndim - 1 - d;
         p->extent[d] = dmi_cuda_divide_by(part->extent[from]);
         items *= part->extent[from];
-        for (int s = 0; s <= p->inputs; s++) {
+        for (int s = 0; s < sides; s++) {
             p->stride[s][d] = part->stride[s][from];
         }
     }
     p->items = (uint32_t)items;
-    for (int s = 0; s <= p->inputs; s++) {
+    for (int s = 0; s < sides; s++) {
         p->memory[s] = dmi_at_mut(job->memory[s], at[s] * dmi_dtype_bytes(job->d->dtype[s]));
         p->linear.first[s] = at[s];
     }
@@ -187,7 +188,7 @@ static bool has_complex(const dmi_map *d)
 {
     const dmi_map_program *p = &d->program;
     bool has = false;
-    for (int s = 0; s <= p->inputs; s++) {
+    for (int s = 0; s < dmi_map_sides(p); s++) {
         has = has || dmi_dtype_is_complex(d->dtype[s]);
     }
     for (int i = 0; i < p->constants; i++) {
@@ -204,9 +205,12 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
     const dmi_map_program *from = &d->program;
     program_job job = {.q = call->queue, .d = d, .complex = has_complex(d)};
     dmi_cuda_program *p = &job.p;
-    dmi_box box = {.ndim = d->ndim, .sides = from->inputs + 1};
+    dmi_box box = {.ndim = d->ndim, .sides = dmi_map_sides(from)};
     int64_t at[DMI_BOX_SIDES] = {0};
     p->inputs = from->inputs;
+    p->kept = from->kept;
+    memcpy(p->keeps, from->keeps, sizeof p->keeps);
+    memcpy(p->kept_type, from->kept_type, sizeof p->kept_type);
     p->steps = from->steps;
     p->result = from->result;
     memcpy(p->input_type, from->input_type, sizeof p->input_type);
@@ -232,7 +236,7 @@ static void run_program(const dmi_kernel_call *call, const dmi_map *d)
                                      .choice = form == DMI_FORM_CHOOSE,
                                      .part = form == DMI_FORM_PART};
     }
-    for (int s = 0; s <= from->inputs; s++) {
+    for (int s = 0; s < box.sides; s++) {
         job.memory[s] = call->at[s];
         p->dtype[s] = (uint8_t)d->dtype[s];
         at[s] = d->offset[s];

@@ -310,13 +310,14 @@ static __global__ void __launch_bounds__(THREADS) map_program(const __grid_const
         if (i >= p.items) {
             return;
         }
-        int64_t at[DMI_MAP_INPUTS + 1];
-        for (int s = 0; s <= p.inputs; s++) {
+        const int sides = p.inputs + 1 + p.kept;
+        int64_t at[DMI_MAP_SIDES];
+        for (int s = 0; s < sides; s++) {
             at[s] = 0;
         }
         for (int d = 0; d < p.ndim; d++) {
             uint32_t q = d + 1 < p.ndim ? divided(i, p.extent[d]) : 0, r = i - q * p.extent[d].extent;
-            for (int s = 0; s <= p.inputs; s++) {
+            for (int s = 0; s < sides; s++) {
                 at[s] += r * p.stride[s][d];
             }
             i = q;
@@ -338,6 +339,10 @@ static __global__ void __launch_bounds__(THREADS) map_program(const __grid_const
             temporary[p.step[s].to] = last;
         }
         store_value(p.dtype[p.inputs], p.result, p.memory[p.inputs], at[p.inputs], last);
+        for (int s = p.inputs + 1; s < sides; s++) {
+            const int kept = s - p.inputs - 1;
+            store_value(p.dtype[s], p.kept_type[kept], p.memory[s], at[s], temporary[p.keeps[kept]]);
+        }
     }
 }
 

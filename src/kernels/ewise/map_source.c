@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)DMI_MAP_ARG_SIDES == (int)DMI_MAP_INPUTS + 1 && DMI_MAP_ARG_DIMS == DM_MAX_DIMS &&
+_Static_assert((int)DMI_MAP_ARG_SIDES == (int)DMI_MAP_SIDES && DMI_MAP_ARG_DIMS == DM_MAX_DIMS &&
                    (int)DMI_MAP_ARG_NUMBERS == (int)DMI_MAP_NUMBERS,
                "map_args.h has room for every program");
 
@@ -47,7 +47,7 @@ bool dmi_map_has_source(const dmi_map *d)
 {
     const dmi_map_program *p = &d->program;
     bool has = p->steps > 0;
-    for (int s = 0; s <= p->inputs; s++) {
+    for (int s = 0; s < dmi_map_sides(p); s++) {
         has = has && dmi_map_element_type((int)d->dtype[s]);
     }
     for (int i = 0; i < p->constants; i++) {
@@ -73,7 +73,7 @@ static int group_of(const dmi_map *d, int sides)
 
 int dmi_map_group(const dmi_map *d)
 {
-    return group_of(d, d->program.inputs + 1);
+    return group_of(d, dmi_map_sides(&d->program));
 }
 
 int dmi_map_group_read(const dmi_map *d)
@@ -148,6 +148,9 @@ void dmi_map_write_program(FILE *to, const dmi_map *d, const char *args, const c
     for (int i = 0; i < p->inputs; i++) {
         fprintf(to, ", in_type_%d x%d", i, i);
     }
+    for (int k = 0; k < p->kept; k++) {
+        fprintf(to, ", kept_type_%d &y%d", k, k);
+    }
     fprintf(to, ")\n{\n");
     for (int i = 0; i < p->inputs; i++) {
         type = dmi_map_carrier_type(p->input_type[i]);
@@ -162,6 +165,9 @@ void dmi_map_write_program(FILE *to, const dmi_map *d, const char *args, const c
         write_step(to, &p->step[i], i, writer);
         writer[p->step[i].to] = i;
     }
+    for (int k = 0; k < p->kept; k++) {
+        fprintf(to, "    y%d = result<kept_type_%d>(v%d);\n", k, k, writer[p->keeps[k]]);
+    }
     if (result) {
         fprintf(to, "    return result<%s>(v%d);\n}\n\n", result, p->steps - 1);
     } else {
@@ -171,14 +177,14 @@ void dmi_map_write_program(FILE *to, const dmi_map *d, const char *args, const c
 
 static void write_kernels(FILE *to, const dmi_map *d)
 {
-    int inputs = d->program.inputs;
+    int inputs = d->program.inputs, kept = d->program.kept, sides = dmi_map_sides(&d->program);
     fprintf(to,
             "template <int N, int DEPTH> static __device__ __forceinline__ void run(const dmi_map_args &p)\n"
             "{\n"
             "    int64_t at[DEPTH][%d];\n"
             "    bool valid[DEPTH];\n"
             "    locate_all<%d, DEPTH>(p, at, valid);\n",
-            inputs + 1, inputs + 1);
+            sides, sides);
     for (int i = 0; i < inputs; i++) {
         fprintf(to, "    operands<in_type_%d, N> g%d[DEPTH];\n", i, i);
     }
@@ -192,15 +198,23 @@ static void write_kernels(FILE *to, const dmi_map *d)
     }
     fprintf(to, "        }\n    }\n"
                 "#pragma unroll\n    for (int k = 0; k < DEPTH; k++) {\n        if (valid[k]) {\n"
-                "            group<out_type, N> r;\n#pragma unroll\n            for (int e = 0; e < N; e++) {\n"
-                "                r.v[e] = program(p");
+                "            group<out_type, N> r;\n");
+    for (int k = 0; k < kept; k++) {
+        fprintf(to, "            group<kept_type_%d, N> r%d;\n", k, k);
+    }
+    fprintf(to, "#pragma unroll\n            for (int e = 0; e < N; e++) {\n                r.v[e] = program(p");
     for (int i = 0; i < inputs; i++) {
         fprintf(to, ", g%d[k].at(e)", i);
     }
-    fprintf(to,
-            ");\n            }\n            store_group<out_type, N>(p, %d, at[k][%d], r);\n        }\n    "
-            "}\n}\n\n",
-            inputs, inputs);
+    for (int k = 0; k < kept; k++) {
+        fprintf(to, ", r%d.v[e]", k);
+    }
+    fprintf(to, ");\n            }\n            store_group<out_type, N>(p, %d, at[k][%d], r);\n", inputs, inputs);
+    for (int k = 0; k < kept; k++) {
+        const int side = inputs + 1 + k;
+        fprintf(to, "            store_group<kept_type_%d, N>(p, %d, at[k][%d], r%d);\n", k, side, side, k);
+    }
+    fprintf(to, "        }\n    }\n}\n\n");
     fprintf(to,
             "extern \"C\" __global__ void __launch_bounds__(%d) " DMI_MAP_KERNEL_GROUPS
             "(const __grid_constant__ dmi_map_args p)\n{\n    run<%d, 1>(p);\n}\n\n"
@@ -289,6 +303,9 @@ static char *source_with(const dmi_map *d, void (*write)(FILE *to, const dmi_map
         return NULL;
     }
     dmi_map_write_types(to, d);
+    for (int k = 0; k < d->program.kept; k++) {
+        fprintf(to, "typedef %s kept_type_%d;\n", known_type((int)d->dtype[d->program.inputs + 1 + k]), k);
+    }
     fprintf(to, "typedef %s out_type;\n\n", known_type((int)d->dtype[d->program.inputs]));
     dmi_map_write_program(to, d, "dmi_map_args", "out_type");
     write(to, d);

@@ -4,7 +4,7 @@
 void dmi_map_touches(const dmi_touching *t, dmi_touch out[DMI_MAX_REFS])
 {
     const dmi_map *m = t->desc;
-    for (int i = 0; i <= m->program.inputs; i++) {
+    for (int i = 0; i < dmi_map_sides(&m->program); i++) {
         if (i < m->program.inputs && m->program.made[i]) {
             continue;
         }

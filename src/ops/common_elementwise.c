@@ -1,0 +1,90 @@
+/* Which calls are one elementwise program, and of which of their operands. */
+#include "ops/common.h"
+#include "ops/joined.h"
+
+#include <string.h>
+
+static void take_inputs(dmi_elementwise *e, int first, int count)
+{
+    for (int i = 0; i < count; i++) {
+        e->input[i] = first + i;
+    }
+}
+
+static void types_of(const dmi_call *call, int count, dm_dtype *dtype)
+{
+    for (int i = 0; i < count; i++) {
+        dtype[i] = call->operand[i].desc.dtype;
+    }
+}
+
+/* alpha * a + beta * b; args.i: is alpha 0, and beta? */
+static bool of_linear(const dmi_call *call, dmi_elementwise *e)
+{
+    dm_dtype dtype[2];
+    types_of(call, 2, dtype);
+    int first = dmi_linear_program(dtype, (bool[]){!call->args.i[0], !call->args.i[1]}, call->operand[e->out].desc.dtype,
+                                   &e->program);
+    take_inputs(e, first, e->program.inputs);
+    return true;
+}
+
+/* alpha * a, or alpha * a * b; args.i[0]: is alpha 0? */
+static bool of_scaled(const dmi_call *call, dmi_elementwise *e)
+{
+    dm_dtype dtype[2];
+    int row = call->op == DMI_OP_scale ? DMI_EW_scale : DMI_EW_product;
+    types_of(call, e->out, dtype);
+    dmi_scaled_program(row, e->out, dtype, !call->args.i[0], call->operand[e->out].desc.dtype, &e->program);
+    take_inputs(e, 0, e->program.inputs);
+    return true;
+}
+
+static bool of_row(const dmi_call *call, dmi_elementwise *e)
+{
+    dm_dtype dtype[3] = {0};
+    types_of(call, e->out, dtype);
+    take_inputs(e, 0, e->out);
+    return dmi_map_row(call->args.i[0], dtype, NULL, call->operand[e->out].desc.dtype, &e->program) == DM_OK;
+}
+
+static bool of_program(const dmi_call *call, dmi_elementwise *e)
+{
+    memcpy(&e->program, call->tail, (size_t)call->tail_key);
+    take_inputs(e, 0, e->out);
+    return dmi_map_inputs_read(&e->program) == e->out && e->program.inputs == e->out;
+}
+
+bool dmi_elementwise_of(const dmi_call *call, dmi_elementwise *e)
+{
+    *e = (dmi_elementwise){.out = call->noperand - 1};
+    switch (call->op) {
+    case DMI_OP_add:
+    case DMI_OP_axpby:
+        return of_linear(call, e);
+    case DMI_OP_scale:
+    case DMI_OP_multiply:
+        return of_scaled(call, e);
+    case DMI_OP_ewise:
+        return of_row(call, e);
+    case DMI_OP_map:
+        return of_program(call, e);
+    default:
+        return false;
+    }
+}
+
+dm_status dmi_elementwise_plan(dmi_builder *b, const dmi_call *call)
+{
+    dmi_elementwise e;
+    dmi_value in[DMI_MAP_INPUTS], out;
+    if (!dmi_elementwise_of(call, &e)) {
+        return dmi_fail(DM_ERR_INTERNAL, "%s: it is no elementwise program", dmi_call_name(call));
+    }
+    for (int i = 0; i < e.program.inputs; i++) {
+        in[i] = dmi_value_operand(call, e.input[i]);
+    }
+    out = dmi_value_operand(call, e.out);
+    dmi_plan_map(b, &e.program, in, &out);
+    return DM_OK;
+}

@@ -1,0 +1,567 @@
+/* Joining the elementwise calls of a program. A group of calls is one program in which every step has a value of its own; what
+ * nobody needs any more and where values lie is found when the group ends. */
+#include "ops/common.h"
+#include "ops/joined.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a group before its end, when some are not needed. */
+enum { INPUTS = 32, CONSTANTS = 32, NUMBERS = 32, NO_NUMBER = 255 };
+enum { VALUE = 256 }; /* in `from`: VALUE + a step; else DMI_AT_INPUT or DMI_AT_CONSTANT with an index */
+
+typedef struct step {
+    dmi_map_step as; /* row, types, numbers */
+    int from[3];
+} step;
+
+typedef struct result {
+    const dmi_operand *array;
+    int value;
+    uint8_t carrier;
+} result;
+
+typedef struct group {
+    int first, calls; /* of the program */
+    const dmi_desc *shape; /* of all results */
+    int steps, inputs, constants, numbers, results;
+    step step[DMI_MAP_STEPS];
+    const dmi_operand *input[INPUTS];
+    uint8_t input_type[INPUTS], constant_type[CONSTANTS], constant_number[CONSTANTS];
+    dmi_number number[NUMBERS];
+    result result[DMI_MAP_STEPS]; /* also those that are not needed behind the group */
+} group;
+
+/* A call that uses a temporary. */
+typedef struct use {
+    uint32_t memory;
+    int call;
+    const dmi_operand *operand;
+} use;
+
+typedef struct joiner {
+    const dmi_program *p;
+    use *use; /* [uses] in the order of memories, then calls */
+    int uses;
+    /* what comes out */
+    dmi_call *call;
+    dmi_number *number;
+    int calls, numbers;
+} joiner;
+
+/* Do the elements with the same indices lie at the same workers, at the same places of their shards? */
+static bool same_place(const dmi_desc *a, const dmi_desc *b)
+{
+    bool same = a->ndim == b->ndim && (a->layout_id == b->layout_id || dmi_layout_equal(a->layout, b->layout));
+    for (int d = 0; d < a->ndim && same; d++) {
+        same = a->lo[d] == b->lo[d] && a->extent[d] == b->extent[d] && a->skip[d] == b->skip[d];
+    }
+    return same;
+}
+
+/* Of one memory: are these the same elements? */
+static bool same_elements(const dmi_operand *a, const dmi_operand *b)
+{
+    return a->desc.dtype == b->desc.dtype && same_place(&a->desc, &b->desc);
+}
+
+static int64_t elements(const dmi_desc *x)
+{
+    int64_t n = 1;
+    for (int d = 0; d < x->ndim; d++) {
+        n *= x->extent[d];
+    }
+    return n;
+}
+
+/* --- growing a group --- */
+
+static int take_number(group *g, const dmi_number *number)
+{
+    int i = 0;
+    while (i < g->numbers && memcmp(&g->number[i], number, sizeof *number) != 0) {
+        i++;
+    }
+    if (i == NUMBERS) {
+        return -1;
+    }
+    g->number[i] = *number;
+    g->numbers = DMI_MAX(g->numbers, i + 1);
+    return i;
+}
+
+static int take_constant(group *g, uint8_t type, const dmi_number *number)
+{
+    int n = take_number(g, number), i = 0;
+    while (i < g->constants && (g->constant_type[i] != type || g->constant_number[i] != n)) {
+        i++;
+    }
+    if (n < 0 || i == CONSTANTS) {
+        return -1;
+    }
+    g->constant_type[i] = type;
+    g->constant_number[i] = (uint8_t)n;
+    g->constants = DMI_MAX(g->constants, i + 1);
+    return DMI_AT_CONSTANT | i;
+}
+
+static int add_step(group *g, const step *s)
+{
+    if (g->steps == DMI_MAP_STEPS) {
+        return -1;
+    }
+    g->step[g->steps] = *s;
+    return VALUE + g->steps++;
+}
+
+static int find_result(const group *g, uint32_t memory)
+{
+    int i = g->results - 1;
+    while (i >= 0 && g->result[i].array->memory != memory) {
+        i--;
+    }
+    return i;
+}
+
+/* What a call reads that the group has computed: as it would be after it was stored and read again. */
+static int take_result(group *g, const result *r, uint8_t type)
+{
+    const uint8_t stored = (uint8_t)r->array->desc.dtype;
+    if (stored == r->carrier && stored == type) {
+        return VALUE + r->value;
+    }
+    return add_step(g, &(step){.as = {.row = DMI_EW_CAST, .type = type, .of = r->carrier, .via = stored,
+                                      .number = {NO_NUMBER, NO_NUMBER}},
+                               .from = {VALUE + r->value}});
+}
+
+/* *shares: the group reads it already. */
+static int take_input(group *g, const dmi_operand *array, uint8_t type, bool *shares)
+{
+    int i = 0;
+    while (i < g->inputs && (g->input_type[i] != type || g->input[i]->memory != array->memory ||
+                             !same_elements(g->input[i], array))) {
+        i++;
+    }
+    *shares = *shares || i < g->inputs;
+    if (i == INPUTS) {
+        return -1;
+    }
+    g->input[i] = array;
+    g->input_type[i] = type;
+    g->inputs = DMI_MAX(g->inputs, i + 1);
+    return DMI_AT_INPUT | i;
+}
+
+/* Are all of the call's operands the group's elements, where they are in memory that the group writes, and does
+ * what comes from other places not hold the group up? */
+static bool fits(const group *g, const dmi_call *call, const dmi_elementwise *e)
+{
+    const dmi_operand *out = &call->operand[e->out];
+    bool fits = !g->shape || same_place(&out->desc, g->shape);
+    for (int i = 0; i < g->inputs && fits; i++) {
+        fits = g->input[i]->memory != out->memory || same_elements(g->input[i], out);
+    }
+    for (int i = 0; i < g->results && fits; i++) {
+        fits = g->result[i].array->memory != out->memory || same_elements(g->result[i].array, out);
+    }
+    for (int i = 0; i < e->program.inputs && fits; i++) {
+        const dmi_operand *in = &call->operand[e->input[i]];
+        int r = find_result(g, in->memory);
+        bool near = g->calls == 0 || elements(&in->desc) < elements(&out->desc) || same_place(&in->desc, &out->desc);
+        fits = (in->memory != out->memory || same_elements(in, out)) &&
+               (r < 0 ? near : same_elements(g->result[r].array, in));
+    }
+    return fits;
+}
+
+/* at: where its inputs are. */
+static bool add_steps(group *g, const dmi_call *call, const dmi_map_program *p, const int *at)
+{
+    int constant[DMI_MAP_NUMBERS], value[DMI_MAP_TEMPORARIES] = {0}, last = 0;
+    for (int i = 0; i < p->constants; i++) {
+        constant[i] = take_constant(g, p->constant_type[i], &call->number[p->constant_number[i]]);
+        if (constant[i] < 0) {
+            return false;
+        }
+    }
+    for (int i = 0; i < p->steps && last >= 0; i++) {
+        const dmi_map_step *s = &p->step[i];
+        step made = {.as = *s};
+        for (int k = 0; k < dmi_map_operands(s); k++) {
+            int index = s->from[k] & DMI_AT_INDEX, kind = s->from[k] & DMI_AT_KIND;
+            made.from[k] = kind == DMI_AT_INPUT ? at[index] : kind == DMI_AT_CONSTANT ? constant[index] : value[index];
+        }
+        for (int k = 0; k < 2; k++) {
+            bool has = s->row != DMI_EW_CAST && s->number[k] < call->numbers;
+            int number = has ? take_number(g, &call->number[s->number[k]]) : NO_NUMBER;
+            if (number < 0) {
+                return false;
+            }
+            made.as.number[k] = (uint8_t)number;
+        }
+        last = value[s->to] = add_step(g, &made);
+    }
+    return last >= 0;
+}
+
+/* False: the call is no part of the group, which may have been changed. */
+static bool add_call(group *g, const dmi_call *call)
+{
+    dmi_elementwise e;
+    int at[DMI_MAP_INPUTS];
+    if (call->seeds != 0 || !dmi_elementwise_of(call, &e) || e.program.steps == 0 || !fits(g, call, &e)) {
+        return false;
+    }
+    bool shares = g->calls == 0;
+    for (int i = 0; i < e.program.inputs; i++) {
+        const dmi_operand *in = &call->operand[e.input[i]];
+        int r = find_result(g, in->memory);
+        at[i] = r >= 0 ? take_result(g, &g->result[r], e.program.input_type[i])
+                       : take_input(g, in, e.program.input_type[i], &shares);
+        shares = shares || r >= 0;
+        if (at[i] < 0) {
+            return false;
+        }
+    }
+    if (!shares || !add_steps(g, call, &e.program, at)) {
+        return false;
+    }
+    const dmi_operand *out = &call->operand[e.out];
+    int r = find_result(g, out->memory);
+    r = r >= 0 ? r : g->results++;
+    g->result[r] = (result){out, g->steps - 1, e.program.result};
+    g->shape = &out->desc;
+    g->calls++;
+    return true;
+}
+
+/* --- its end --- */
+
+static int by_memory(const void *a, const void *b)
+{
+    const use *x = a, *y = b;
+    return x->memory != y->memory ? (x->memory > y->memory) - (x->memory < y->memory) : (x->call > y->call) - (x->call < y->call);
+}
+
+/* Does anything read it behind call number `last`? Of temporaries the next call that uses the memory knows. */
+static bool needed(const joiner *j, const dmi_operand *array, int last)
+{
+    int low = 0, high = j->uses;
+    if (!j->p->array[array->id].temporary) {
+        return true;
+    }
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const use *u = &j->use[middle];
+        bool before = u->memory < array->memory || (u->memory == array->memory && u->call <= last);
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    bool reads = false, replaced = low == j->uses || j->use[low].memory != array->memory;
+    for (int i = low; i < j->uses && j->use[i].memory == array->memory && j->use[i].call == j->use[low].call; i++) {
+        reads = reads || j->use[i].operand->mode & DMI_READ;
+        replaced = replaced || same_elements(j->use[i].operand, array);
+    }
+    return reads || !replaced;
+}
+
+/* A group as the call that it becomes. */
+typedef struct made {
+    dmi_map_program program;
+    dmi_call call;
+    int input[INPUTS], constant[CONSTANTS], number[NUMBERS]; /* new indices; -1: not needed */
+    bool step[DMI_MAP_STEPS];                                /* is it needed? */
+    int until[DMI_MAP_STEPS];                                /* the last step that reads it */
+} made;
+
+static void find_needs(const group *g, made *m)
+{
+    memset(m->input, -1, sizeof m->input);
+    memset(m->constant, -1, sizeof m->constant);
+    memset(m->number, -1, sizeof m->number);
+    for (int i = g->steps - 1; i >= 0; i--) {
+        const step *s = &g->step[i];
+        for (int k = 0; k < dmi_map_operands(&s->as) && m->step[i]; k++) {
+            int from = s->from[k];
+            if (from >= VALUE) {
+                m->step[from - VALUE] = true;
+                m->until[from - VALUE] = DMI_MAX(m->until[from - VALUE], i);
+            } else if (from & DMI_AT_CONSTANT) {
+                m->constant[from & DMI_AT_INDEX] = 0;
+            } else {
+                m->input[from & DMI_AT_INDEX] = 0;
+            }
+        }
+    }
+}
+
+/* The number of the call that is number n of the group; -1: there is no room. */
+static int number_of(const group *g, made *m, int n)
+{
+    if (m->number[n] < 0 && m->call.numbers < DMI_MAP_NUMBERS) {
+        m->call.number[m->call.numbers] = g->number[n];
+        m->number[n] = m->call.numbers++;
+    }
+    return m->number[n];
+}
+
+static bool place_operands(const group *g, made *m)
+{
+    dmi_map_program *p = &m->program;
+    for (int i = 0; i < g->inputs; i++) {
+        if (m->input[i] < 0) {
+            continue;
+        }
+        if (p->inputs == DMI_MAP_INPUTS) {
+            return false;
+        }
+        m->input[i] = p->inputs;
+        p->input_type[p->inputs] = g->input_type[i];
+        m->call.operand[p->inputs] = *g->input[i];
+        m->call.operand[p->inputs++].mode = DMI_READ;
+    }
+    for (int i = 0; i < g->constants; i++) {
+        int number = m->constant[i] < 0 ? 0 : number_of(g, m, g->constant_number[i]);
+        if (number < 0 || p->constants == DMI_MAP_NUMBERS) {
+            return false;
+        }
+        if (m->constant[i] == 0) {
+            m->constant[i] = p->constants;
+            p->constant_type[p->constants] = g->constant_type[i];
+            p->constant_number[p->constants++] = (uint8_t)number;
+        }
+    }
+    return true;
+}
+
+/* Gives the values that are needed temporaries. *holds: which one each has. */
+static bool place_steps(const group *g, made *m, uint8_t *holds)
+{
+    dmi_map_program *p = &m->program;
+    int free_after[DMI_MAP_TEMPORARIES]; /* the step that last reads what a temporary holds */
+    memset(free_after, -1, sizeof free_after);
+    for (int i = 0; i < g->steps; i++) {
+        const step *s = &g->step[i];
+        dmi_map_step as = s->as;
+        int to = 0;
+        if (!m->step[i]) {
+            continue;
+        }
+        while (to < DMI_MAP_TEMPORARIES && free_after[to] >= i) { /* not one that it reads */
+            to++;
+        }
+        if (to == DMI_MAP_TEMPORARIES) {
+            return false;
+        }
+        for (int k = 0; k < 3; k++) {
+            int from = k < dmi_map_operands(&as) ? s->from[k] : 0, index = from & DMI_AT_INDEX;
+            as.from[k] = (uint8_t)(k >= dmi_map_operands(&as) ? 0
+                                   : from >= VALUE            ? DMI_AT_TEMPORARY | holds[from - VALUE]
+                                   : from & DMI_AT_CONSTANT   ? DMI_AT_CONSTANT | m->constant[index]
+                                                              : DMI_AT_INPUT | m->input[index]);
+        }
+        for (int k = 0; k < 2; k++) {
+            int number = as.number[k] == NO_NUMBER ? 0 : number_of(g, m, as.number[k]);
+            if (number < 0) {
+                return false;
+            }
+            as.number[k] = (uint8_t)number;
+        }
+        as.to = holds[i] = (uint8_t)to;
+        free_after[to] = m->until[i];
+        p->temporaries = (uint8_t)DMI_MAX(p->temporaries, to + 1);
+        p->step[p->steps++] = as;
+    }
+    return true;
+}
+
+/* False: there is no such call, or no room in one. */
+static bool finish(const joiner *j, const group *g, made *m)
+{
+    dmi_map_program *p = &m->program;
+    uint8_t holds[DMI_MAP_STEPS];
+    int last = -1, kept = 0;
+    *m = (made){.call = {.op = DMI_OP_joined}};
+    for (int i = 0; i < g->results; i++) {
+        const result *r = &g->result[i];
+        if (needed(j, r->array, g->first + g->calls - 1)) {
+            m->step[r->value] = true;
+            m->until[r->value] = INT_MAX;
+            last = last < 0 || r->value > g->result[last].value ? i : last;
+            kept++;
+        }
+    }
+    if (last < 0 || kept - 1 > DMI_MAP_KEPT) {
+        return false;
+    }
+    find_needs(g, m);
+    if (!place_operands(g, m) || p->inputs + kept > DMI_MAX_OPERANDS || !place_steps(g, m, holds)) {
+        return false;
+    }
+    dmi_operand *out = &m->call.operand[p->inputs];
+    out[0] = *g->result[last].array;
+    p->result = g->result[last].carrier;
+    for (int i = 0; i < g->results; i++) {
+        const result *r = &g->result[i];
+        if (i != last && m->step[r->value] && m->until[r->value] == INT_MAX) {
+            p->keeps[p->kept] = holds[r->value];
+            p->kept_type[p->kept] = r->carrier;
+            out[1 + p->kept++] = *r->array;
+        }
+    }
+    for (int i = 0; i <= p->kept; i++) {
+        out[i].mode = DMI_WRITE;
+    }
+    m->call.noperand = p->inputs + kept;
+    m->call.args.i[DMI_JOINED_CALLS] = g->calls;
+    m->call.called = j->p->call[g->first].called;
+    m->call.tail_bytes = m->call.tail_key = (int64_t)dmi_map_program_bytes(p);
+    return true;
+}
+
+/* --- the program --- */
+
+static void put_call(joiner *j, const dmi_call *call)
+{
+    memcpy(j->number + j->numbers, call->number, (size_t)call->numbers * sizeof *call->number);
+    j->numbers += call->numbers;
+    j->call[j->calls++] = *call;
+}
+
+/* False: no memory. */
+static bool end_group(joiner *j, group *g, made *m)
+{
+    if (g->calls == 1) {
+        put_call(j, &j->p->call[g->first]);
+    } else if (g->calls > 1) {
+        bool fits = finish(j, g, m); /* it was before the last call came */
+        void *tail = fits ? malloc((size_t)m->call.tail_bytes) : NULL;
+        if (!tail) {
+            return false;
+        }
+        memcpy(tail, &m->program, (size_t)m->call.tail_bytes);
+        m->call.tail = tail;
+        put_call(j, &m->call);
+    }
+    *g = (group){.first = g->first + g->calls};
+    return true;
+}
+
+static bool join_calls(joiner *j, const bool *first, int *moved)
+{
+    const dmi_program *p = j->p;
+    struct {
+        group now, next;
+        made made;
+    } *g = calloc(1, sizeof *g);
+    bool ok = g != NULL;
+    for (int c = 0; c < p->calls && ok; c++) {
+        bool joins = g->now.calls > 0 && !(first && first[c]);
+        if (joins) {
+            g->next = g->now;
+            joins = add_call(&g->next, &p->call[c]) && finish(j, &g->next, &g->made);
+        }
+        if (!joins) {
+            ok = end_group(j, &g->now, &g->made);
+            g->next = g->now;
+            if (!ok || !add_call(&g->next, &p->call[c])) {
+                moved[c] = j->calls;
+                put_call(j, &p->call[c]);
+                g->now = (group){.first = c + 1};
+                continue;
+            }
+        }
+        g->now = g->next;
+        moved[c] = j->calls;
+    }
+    ok = ok && end_group(j, &g->now, &g->made);
+    free(g);
+    return ok;
+}
+
+static bool find_uses(joiner *j)
+{
+    const dmi_program *p = j->p;
+    size_t most = 0;
+    for (int c = 0; c < p->calls; c++) {
+        most += (size_t)p->call[c].noperand;
+    }
+    j->use = malloc((most + 1) * sizeof *j->use);
+    for (int c = 0; c < p->calls && j->use; c++) {
+        for (int i = 0; i < p->call[c].noperand; i++) {
+            const dmi_operand *o = &p->call[c].operand[i];
+            if (o->mode && p->array[o->id].temporary) {
+                j->use[j->uses++] = (use){o->memory, c, o};
+            }
+        }
+    }
+    if (j->use) {
+        qsort(j->use, (size_t)j->uses, sizeof *j->use, by_memory);
+    }
+    return j->use != NULL;
+}
+
+/* Temporaries that no call uses are gone. number: [arrays] */
+static void drop_arrays(dmi_program *p, int *number)
+{
+    int kept = 0;
+    for (int i = 0; i < p->arrays; i++) {
+        number[i] = i < p->operands ? 0 : -1;
+    }
+    for (int c = 0; c < p->calls; c++) {
+        for (int i = 0; i < p->call[c].noperand; i++) {
+            const dmi_operand *o = &p->call[c].operand[i];
+            number[o->id] = o->mode ? 0 : number[o->id];
+        }
+    }
+    for (int i = 0; i < p->arrays; i++) {
+        if (number[i] == 0) {
+            p->array[kept] = p->array[i];
+            number[i] = kept++;
+        }
+    }
+    p->arrays = kept;
+    for (int c = 0; c < p->calls; c++) {
+        for (int i = 0; i < p->call[c].noperand; i++) {
+            dmi_operand *o = &p->call[c].operand[i];
+            o->id = o->mode ? (uint64_t)number[o->id] : 0;
+        }
+    }
+}
+
+bool dmi_program_join(dmi_program *p, const bool *first, int *moved)
+{
+    joiner j = {.p = p};
+    int *number = malloc(((size_t)p->arrays + 1) * sizeof *number);
+    j.call = malloc(((size_t)p->calls + 1) * sizeof *j.call);
+    j.number = malloc(((size_t)p->numbers + 1) * sizeof *j.number);
+    bool ok = number && j.call && j.number && find_uses(&j) && join_calls(&j, first, moved);
+    for (int i = 0; i < j.calls && !ok; i++) {
+        if (j.call[i].op == DMI_OP_joined) {
+            free((void *)(uintptr_t)j.call[i].tail);
+        }
+    }
+    if (ok) {
+        moved[p->calls] = j.calls;
+        for (int c = 0; c < p->calls; c++) {
+            if (j.call[moved[c]].op == DMI_OP_joined) {
+                free((void *)(uintptr_t)p->call[c].tail);
+            }
+        }
+        free(p->call);
+        free(p->number);
+        p->call = j.call;
+        p->number = j.number;
+        p->calls = j.calls;
+        p->numbers = j.numbers;
+        drop_arrays(p, number);
+    } else {
+        free(j.call);
+        free(j.number);
+    }
+    free(j.use);
+    free(number);
+    return ok;
+}
