@@ -8,7 +8,7 @@
 typedef struct map_case {
     dmi_map d;
     dmi_map_builder m;
-    int64_t span[DMI_MAP_INPUTS + 1]; /* elements of each side's memory */
+    int64_t span[DMI_MAP_SIDES]; /* elements of each side's memory */
 } map_case;
 
 static inline int map_pick(rng *r, int many)
@@ -65,7 +65,7 @@ static inline bool map_tree(rng *r, map_case *c, int depth, bool any, dmi_map_va
 /* share: out is exactly input 0, if they have one type. */
 static inline void map_box(rng *r, map_case *c, int ndim, int64_t longest, bool share)
 {
-    int sides = c->d.program.inputs + 1;
+    int sides = dmi_map_sides(&c->d.program), out = c->d.program.inputs;
     c->d.ndim = ndim;
     for (int k = 0; k < ndim; k++) {
         c->d.extent[k] = rng_in(r, 0, 30) == 0 ? 0 : rng_in(r, 1, rng_in(r, 0, 2) == 0 ? 2 : longest);
@@ -73,13 +73,13 @@ static inline void map_box(rng *r, map_case *c, int ndim, int64_t longest, bool 
     for (int s = 0; s < sides; s++) {
         c->d.offset[s] = rng_in(r, 0, 3);
         c->span[s] = c->d.offset[s] + random_strides(r, ndim, c->d.extent, c->d.stride[s]);
-        for (int k = 0; k < ndim && s + 1 < sides; k++) {
+        for (int k = 0; k < ndim && s < out; k++) {
             c->d.stride[s][k] = rng_in(r, 0, 5) == 0 ? 0 : c->d.stride[s][k];
         }
     }
-    if (share && sides > 1 && c->d.dtype[0] == c->d.dtype[sides - 1]) {
-        memcpy(c->d.stride[0], c->d.stride[sides - 1], sizeof c->d.stride[0]);
-        c->d.offset[0] = c->d.offset[sides - 1];
+    if (share && out > 0 && c->d.dtype[0] == c->d.dtype[out]) {
+        memcpy(c->d.stride[0], c->d.stride[out], sizeof c->d.stride[0]);
+        c->d.offset[0] = c->d.offset[out];
         c->span[0] = -1;
     }
 }
@@ -95,7 +95,7 @@ static inline void map_turned_box(rng *r, map_case *c, bool aligned)
     c->d.extent[0] = planes;
     c->d.extent[1] = rows;
     c->d.extent[2] = n;
-    for (int s = 0; s <= out; s++) {
+    for (int s = 0; s < dmi_map_sides(&c->d.program); s++) {
         const bool turned = s < out && s % 2 == 0, row = s < out && s % 4 == 3;
         const int64_t pitch = ((turned ? rows : n) + group - 1) / group * group + group * rng_in(r, 0, 1);
         const int64_t plane = pitch * (turned ? n : rows);
@@ -122,6 +122,35 @@ static inline void map_case_random(rng *r, map_case *c, int depth, bool any)
     c->d.dtype[c->m.program.inputs] = map_dtype(r);
     dmi_map_result(&c->m, value, c->d.dtype[c->m.program.inputs]);
     c->d.program = c->m.program;
+}
+
+/* The carrier of what a step computes. */
+static inline dm_dtype map_type(const dmi_map_step *s)
+{
+    int form = s->row == DMI_EW_CAST ? DMI_FORM_UNARY : dmi_ew_rows[s->row].form;
+    return form == DMI_FORM_TEST || form == DMI_FORM_COMPARE ? DM_BOOL
+           : form == DMI_FORM_PART                           ? part_of((dm_dtype)s->type)
+                                                             : (dm_dtype)s->type;
+}
+
+/* Some of what its temporaries hold at the end is kept, too. */
+static inline void map_keep(rng *r, map_case *c)
+{
+    dmi_map_program *p = &c->d.program;
+    for (int t = 0; t < p->temporaries && p->kept < 3; t++) {
+        int writer = p->steps - 1;
+        while (writer >= 0 && p->step[writer].to != t) {
+            writer--;
+        }
+        if (writer < 0 || writer == p->steps - 1) {
+            continue;
+        }
+        for (int times = (int)rng_in(r, 0, 2); times > 0 && p->kept < 3; times--) { /* also into two arrays */
+            c->d.dtype[p->inputs + 1 + p->kept] = map_dtype(r);
+            p->keeps[p->kept] = (uint8_t)t;
+            p->kept_type[p->kept++] = (uint8_t)map_type(&p->step[writer]);
+        }
+    }
 }
 
 #endif

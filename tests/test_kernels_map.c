@@ -13,8 +13,8 @@ static void one_element(const map_case *c, void *const *at, const int64_t *posit
 
 static void expect_all(const map_case *c, void *const *at)
 {
-    int sides = c->d.program.inputs + 1;
-    int64_t index[DM_MAX_DIMS] = {0}, position[DMI_MAP_INPUTS + 1] = {0};
+    int sides = dmi_map_sides(&c->d.program);
+    int64_t index[DM_MAX_DIMS] = {0}, position[DMI_MAP_SIDES] = {0};
     for (int k = 0; k < c->d.ndim; k++) {
         if (c->d.extent[k] == 0) {
             return;
@@ -41,29 +41,33 @@ static void expect_all(const map_case *c, void *const *at)
 static void check_case(rng *r, int depth, int ndim, int64_t longest, bool share)
 {
     map_case c;
-    void *at[DMI_MAP_INPUTS + 1], *expected_at[DMI_MAP_INPUTS + 1];
+    void *at[DMI_MAP_SIDES], *expected_at[DMI_MAP_SIDES];
     map_case_random(r, &c, depth, true);
+    map_keep(r, &c);
     map_box(r, &c, ndim, longest, share);
-    int out = c.d.program.inputs;
-    dm_dtype type = c.d.dtype[out];
-    for (int s = 0; s <= out; s++) {
+    int out = c.d.program.inputs, sides = dmi_map_sides(&c.d.program);
+    for (int s = 0; s < sides; s++) {
         at[s] = expected_at[s] = c.span[s] < 0 ? NULL : random_array(r, c.d.dtype[s], c.span[s]);
     }
-    size_t bytes = (size_t)(c.span[out] * width_of(type));
-    expected_at[out] = malloc(bytes + 1);
-    assert_non_null(expected_at[out]);
-    memcpy(expected_at[out], at[out], bytes);
+    for (int s = out; s < sides; s++) {
+        size_t bytes = (size_t)(c.span[s] * width_of(c.d.dtype[s]));
+        expected_at[s] = malloc(bytes + 1);
+        assert_non_null(expected_at[s]);
+        memcpy(expected_at[s], at[s], bytes);
+    }
     if (c.span[0] < 0 && out > 0) {
         at[0] = at[out];
         expected_at[0] = expected_at[out];
     }
     expect_all(&c, expected_at);
     dmi_run_map(dmi_backend_cpu(), NULL, &c.d, c.m.number, c.m.numbers, at);
-    check_parts("map", type, at[out], expected_at[out], c.span[out]);
-    for (int s = c.span[0] < 0; s <= out; s++) {
+    for (int s = out; s < sides; s++) {
+        check_parts("map", c.d.dtype[s], at[s], expected_at[s], c.span[s]);
+        free(expected_at[s]);
+    }
+    for (int s = c.span[0] < 0; s < sides; s++) {
         free(at[s]);
     }
-    free(expected_at[out]);
 }
 
 static void test_one_step(void **state)

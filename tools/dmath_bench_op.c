@@ -282,6 +282,7 @@ static const struct {
     {"scan", "cumulative_sum,cumulative_prod,cumulative_max,cumulative_min,cumulative_logsumexp"},
     {"merge", "sort,argsort"},
     {"program", "program_run"},
+    {"joined", "program_run"},
     {"until", "program_run_until"},
     {"chain", "log_softmax,standardise,layer_norm,cross_entropy"},
     {"conv", "conv_forward"},

@@ -200,7 +200,8 @@ static dm_status prepare_program(tool_op *o)
     if (status != DM_OK) {
         return status;
     }
-    status = dm_add(o->s, 1, o->a[1], 1, o->a[2], o->a[0]);
+    status = dm_scale(o->s, 1, o->a[1], o->a[0]);
+    status = TOOL_TRY(status, dm_add(o->s, 1, o->a[0], 1, o->a[2], o->a[0])); /* joined with the one before */
     status = TOOL_TRY(status, dm_max(o->s, o->a[0], NULL, 0, o->a[3]));
     dm_status ended = dm_program_end(o->s, status == DM_OK ? &o->program : NULL);
     return status == DM_OK ? ended : status;

@@ -107,7 +107,7 @@ typedef struct dmi_op_frame {
     int16_t noperand, numbers;
     int32_t args[DMI_ARG_INTS], compute;
     uint32_t seeds; /* of a program's call: dmi_call.seeds */
-    uint32_t turn;  /* the same: dmi_call.turn */
+    uint32_t turn, recorded; /* the same: dmi_call.turn, dmi_call.recorded */
     uint32_t group; /* number of the group in which it was called; 0: none */
     uint32_t group_place; /* which place of the session's table that has: a later one may have it too */
     uint64_t members; /* bit w % 64: worker w may take part; others skip the command */
@@ -133,6 +133,7 @@ typedef struct dmi_program_frame {
     dmi_frame head;
     uint32_t program;
     int32_t arrays, operands, calls; /* PROGRAM: how many */
+    int32_t recorded;                /* PROGRAM: dmi_program.recorded */
     uint64_t members;                /* PROGRAM: as of its runs; the others skip the frames that follow */
 } dmi_program_frame;
 
@@ -165,7 +166,6 @@ typedef struct dmi_part_frame {
     dmi_frame head;
     uint32_t program, runs; /* the whole; the program that is its part */
     int32_t part, operands;
-    int32_t first, calls; /* calls of the whole before it, and in all: for messages */
     int64_t number; /* its first number among those of the whole */
     int64_t passes; /* in a run of the whole, if that is known */
     uint64_t members;

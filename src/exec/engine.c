@@ -294,7 +294,8 @@ static void describe_failure(const dmi_engine *e, const dmi_instance *inst, cons
         if (inst->pass > 0) {
             snprintf(pass, sizeof pass, ", pass %lld of its loop", (long long)inst->pass);
         }
-        snprintf(call, sizeof call, ", its call %d of %d, %s%s,", inst->first_call + step->call, inst->calls,
+        snprintf(call, sizeof call, ", its call %d of %d, %s%s,", inst->plan->recorded[step->call - 1],
+                 inst->calls,
                  dmi_command_name(inst->plan->called[step->call - 1], inst->plan->op[step->call - 1]), pass);
     }
     int length =

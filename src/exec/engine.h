@@ -58,8 +58,8 @@ typedef struct dmi_instance { /* a command in flight */
     uint32_t group, program; /* for the timeline: numbers from 1, 0: none; */
     int64_t run;             /* of the program, which run */
     dmi_group_counts *of_group; /* where it counts beside the worker's counters; NULL: nowhere */
-    int first_call, calls; /* of a program, for messages: calls before those of this part of it, and in all; */
-    int64_t pass;          /* from 1: of the innermost loop around the part; 0: there is none */
+    int calls;                  /* of a program, for messages: as many as were recorded */
+    int64_t pass;               /* from 1: of the innermost loop around the part; 0: there is none */
     dmi_memory **memory; /* of each operand, as what follows */
     uint8_t *mode;
     dmi_desc *desc; /* for error texts; layout NULL: not known here */

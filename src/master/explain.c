@@ -133,15 +133,15 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
     enum { SHOWN = 200 };
     for (int c = 1; c <= DMI_MIN(p->calls, SHOWN); c++) {
         const dmi_call *call = &p->call[c - 1];
-        char more[48] = "";
-        if (call->op == DMI_OP_joined) {
-            snprintf(more, sizeof more, " and %d more as one", call->args.i[DMI_JOINED_CALLS] - 1);
-        }
+        const int joined = call->op == DMI_OP_joined ? call->args.i[DMI_JOINED_CALLS] : 1;
+        char which[48];
+        snprintf(which, sizeof which, joined > 1 ? "calls %d to %d" : "call %d", call->recorded,
+                 call->recorded + joined - 1);
         dmi_explain_printf(s,
-                           "  call %d of %d, %s%s: %d kernels, %d payloads of %" PRId64 " bytes, %" PRId64
+                           "  %s of %d, %s%s: %d kernels, %d payloads of %" PRId64 " bytes, %" PRId64
                            " flops on all workers\n",
-                           c, p->calls, dmi_call_name(call), more, share[c].kernels, share[c].payloads,
-                           share[c].bytes, share[c].flops);
+                           which, p->recorded, dmi_call_name(call), joined > 1 ? " and others as one" : "",
+                           share[c].kernels, share[c].payloads, share[c].bytes, share[c].flops);
     }
     if (p->calls > SHOWN) {
         dmi_explain_printf(s, "  and %d more calls\n", p->calls - SHOWN);

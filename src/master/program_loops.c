@@ -249,6 +249,7 @@ static dm_status make_piece(const dmi_program *whole, int first, dmi_piece *piec
     dmi_program *p = &piece->p;
     size_t n = (size_t)whole->arrays + 1;
     int *local = calloc(n, sizeof *local); /* what the part does to an array; then its number */
+    p->recorded = whole->recorded;
     p->call = malloc((size_t)p->calls * sizeof *p->call);
     p->array = malloc(n * sizeof *p->array);
     piece->operand = malloc(n * sizeof *piece->operand);
@@ -368,7 +369,7 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
     f->members = r->members;
     memcpy(f + 1, r->step, (size_t)r->steps * sizeof *r->step);
     dmi_frame_send(s);
-    for (int k = 0, first = 0; k < r->pieces; first += r->piece[k++].p.calls) {
+    for (int k = 0; k < r->pieces; k++) {
         const dmi_piece *piece = &r->piece[k];
         size_t operands = (size_t)piece->p.operands * sizeof *piece->operand;
         dmi_part_frame *part =
@@ -377,8 +378,6 @@ void dmi_loops_send(dmi_session *s, const dmi_recorded *r, uint32_t program)
         part->runs = piece->program;
         part->part = k;
         part->operands = piece->p.operands;
-        part->first = first;
-        part->calls = r->p.calls;
         part->number = piece->number;
         part->passes = piece->passes;
         part->members = dmi_program_members(&piece->p);

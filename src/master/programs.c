@@ -202,6 +202,7 @@ static void send_part(dmi_session *s, int kind, const dmi_program *p, uint32_t p
     f->arrays = p->arrays;
     f->operands = p->operands;
     f->calls = p->calls;
+    f->recorded = p->recorded;
     f->members = dmi_program_members(p);
     dmi_frame_send(s);
 }

@@ -127,11 +127,13 @@ dm_status dmi_record(dmi_session *s, const dmi_call *call)
     copy.seeds = r->advance ? call->seeds : 0;
     copy.tail = tail;
     copy.names = NULL;
+    copy.recorded = (uint16_t)(p->calls + 1);
     if (call->numbers > 0) {
         memcpy(p->number + p->numbers, call->number, (size_t)call->numbers * sizeof *call->number);
     }
     p->numbers += call->numbers;
     p->call[p->calls++] = copy;
+    p->recorded = p->calls;
     return DM_OK;
 }
 

@@ -186,6 +186,7 @@ void dmi_call_send(dmi_session *s, const dmi_call *call, int kind, void *user)
     f->compute = call->compute;
     f->seeds = call->seeds;
     f->turn = call->turn;
+    f->recorded = call->recorded;
     dmi_group_mark(s, &f->group, &f->group_place);
     f->members = dmi_call_members(call);
     f->workspace_limit = call->workspace_limit;

@@ -417,6 +417,7 @@ static bool finish(const joiner *j, const group *g, made *m)
     m->call.noperand = p->inputs + kept;
     m->call.args.i[DMI_JOINED_CALLS] = g->calls;
     m->call.called = j->p->call[g->first].called;
+    m->call.recorded = j->p->call[g->first].recorded;
     m->call.tail_bytes = m->call.tail_key = (int64_t)dmi_map_program_bytes(p);
     return true;
 }

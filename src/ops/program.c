@@ -77,13 +77,15 @@ static void note_calls(dmi_builder *b, const dmi_program *p)
 {
     uint16_t *op = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *op);
     uint16_t *called = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *called);
+    uint16_t *recorded = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *recorded);
     dmi_tail *tail = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *tail);
-    for (int i = 0; op && called && tail && i < p->calls; i++) {
+    for (int i = 0; op && called && recorded && tail && i < p->calls; i++) {
         const dmi_call *call = &p->call[i];
         bool reads = (dmi_ops[call->op].attributes & DMI_TAIL) && call->tail_bytes > 0;
         char *copy = reads ? dmi_build_alloc(b, (size_t)call->tail_bytes) : NULL;
         op[i] = (uint16_t)call->op;
         called[i] = call->called;
+        recorded[i] = call->recorded;
         if (copy) {
             memcpy(copy, call->tail, (size_t)call->tail_bytes);
             tail[i] = (dmi_tail){copy, call->tail_bytes};
@@ -91,8 +93,9 @@ static void note_calls(dmi_builder *b, const dmi_program *p)
     }
     b->plan->op = op;
     b->plan->called = called;
+    b->plan->recorded = recorded;
     b->plan->tail = tail;
-    b->plan->calls = op && called && tail ? p->calls : 0;
+    b->plan->calls = op && called && recorded && tail ? p->calls : 0;
 }
 
 dm_status dmi_program_plan(dmi_builder *b, const dmi_call *call)

@@ -689,6 +689,7 @@ static bool begin(maker *m, dmi_plan *plan, int workers, uint64_t members)
     to->calls = plan->calls;
     to->op = plan->op;
     to->called = plan->called;
+    to->recorded = plan->recorded;
     to->tail = plan->tail;
     to->noperand = plan->noperand;
     to->whole = plan->whole;

@@ -81,6 +81,8 @@ typedef struct dmi_call {
     dmi_number number[DMI_CALL_NUMBERS]; /* alpha, beta, bounds, ...: steps read them when they run */
     uint32_t seeds;   /* bit i: number i is a seed, which advances with the runs of a program; DMI_GIVEN_ANEW: see program.h */
     uint16_t turn;    /* of a program: as which of its calls it is planned; all 0: in the order as recorded */
+    uint16_t recorded; /* of a program: the number of the call as recorded, from 1; of one that stands for
+                          several: the first's */
     uint16_t called;  /* number of the public call (dmi_api_name), for messages; 0: not known. Read by dmi_call_name */
     const char *const *names; /* of its operands, on the master; NULL: those of the table */
     const void *tail; /* variable part (a path); plans may depend on its first tail_key bytes */
@@ -219,6 +221,7 @@ typedef struct dmi_plan {
     int calls;           /* of a program, */
     const uint16_t *op;  /* [calls] their ops; NULL: none */
     const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
+    const uint16_t *recorded; /* [calls] their numbers as recorded: dmi_call.recorded */
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;

@@ -20,6 +20,7 @@ _Static_assert(DMI_CALL_NUMBERS < 32, "a bit for each number, and this one");
 
 typedef struct dmi_program {
     int arrays, operands, calls, numbers; /* arrays: the operands first, then the temporaries */
+    int recorded;                         /* calls of the whole program before some were joined: for messages */
     dmi_program_array *array;
     dmi_call *call;     /* [calls] the id of an operand is the number of its array; mode 0: it has none */
     dmi_number *number; /* [numbers] of all calls, one after the other */

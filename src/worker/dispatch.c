@@ -17,6 +17,7 @@ void dmi_call_from(const dmi_op_frame *f, dmi_call *call)
     call->compute = f->compute;
     call->seeds = f->seeds;
     call->turn = (uint16_t)f->turn;
+    call->recorded = (uint16_t)f->recorded;
     call->workspace_limit = f->workspace_limit;
     call->numbers = f->numbers;
     memcpy(call->number, dmi_op_frame_numbers(f), (size_t)f->numbers * sizeof *call->number);

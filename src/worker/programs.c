@@ -62,6 +62,7 @@ static dm_status begin(dmi_worker *w, const void *frame, void *out)
         program->p = (dmi_program){.arrays = f->arrays,
                                    .operands = f->operands,
                                    .calls = f->calls,
+                                   .recorded = f->recorded,
                                    .array = calloc((size_t)f->arrays + 1, sizeof *program->p.array),
                                    .call = calloc((size_t)f->calls + 1, sizeof *program->p.call)};
     }
@@ -279,8 +280,6 @@ static dm_status take_part(dmi_worker *w, const void *frame, void *out)
     memcpy(operand, dmi_part_frame_operands(f), bytes);
     c->part[f->part] = (dmi_part){.program = f->runs,
                                   .operand = operand,
-                                  .first = f->first,
-                                  .calls = f->calls,
                                   .number = f->number,
                                   .passes = f->passes,
                                   .mine = dmi_worker_takes_part(w, f->members)};
@@ -435,13 +434,11 @@ void dmi_program_begin_run(dmi_worker *w, const dmi_program_run_frame *f)
     }
 }
 
-/* Where in the whole program it is, for messages. */
-static void place_in_whole(const dmi_running *r, const dmi_part *part, dmi_instance *inst)
+/* Of the innermost loop around the part, for messages. */
+static int64_t pass_of(const dmi_running *r)
 {
     int begin = r->loop[r->depth].begin;
-    inst->first_call = part->first;
-    inst->calls = part->calls;
-    inst->pass = r->depth > 0 ? r->course->step[begin].times - r->loop[r->depth].left + 1 : 0;
+    return r->depth > 0 ? r->course->step[begin].times - r->loop[r->depth].left + 1 : 0;
 }
 
 /* For the profile: the run, and its calls. */
@@ -492,10 +489,8 @@ dm_status dmi_program_instance(dmi_worker *w, const void *frame, void *instance)
     w->run.group_place = group_place;
     inst->of_group = of_group;
     inst->members = f->members;
-    inst->calls = p->calls;
-    if (part) {
-        place_in_whole(&w->run, part, inst);
-    }
+    inst->calls = p->recorded;
+    inst->pass = part ? pass_of(&w->run) : 0;
     inst->program = f->ordinal;
     inst->run = program->run++;
     count_calls(w, f, p);

@@ -17,7 +17,6 @@ typedef struct dmi_entry { /* what a handle means here */
 typedef struct dmi_part {
     uint32_t program; /* which it is */
     int32_t *operand; /* its operands among those of the whole */
-    int first, calls; /* calls of the whole before it, and in all */
     int64_t number;   /* its first number among those of the whole */
     int64_t passes;   /* in a run of the whole, if that is known */
     bool mine;        /* this worker takes part */

@@ -68,7 +68,7 @@ static void run_way(dmt_case *c, const char *way, float *large, float *small, in
     char options[200], path[64], *text = NULL;
     const int64_t workers = 2;
     snprintf(path, sizeof path, "order_%s.json", way);
-    snprintf(options, sizeof options, "link_gbps=0.4,program_order=%s,trace=%s", way, path);
+    snprintf(options, sizeof options, "link_gbps=0.4,program_join=0,program_order=%s,trace=%s", way, path);
     dm_session *s = dmt_session_open((int)workers, options);
     arrays a = make(c, s);
     dm_program program;

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 enum { MOST_TOLD = 10, FIRST = 100, THEN = 50 }; /* of each op the first plans, and then one of so many */
-/* Ops whose tests take long to begin: tests/ops.cmake has those tests run on paper as they are. */
-static const int elsewhere[] = {DMI_OP_apply, DMI_OP_program, DMI_OP_load, DMI_OP_save};
+/* Ops whose tests take long to begin: tests/ops.cmake has those tests run on paper as they are. And what is
+ * only planned as a call of a program. */
+static const int elsewhere[] = {DMI_OP_apply, DMI_OP_program, DMI_OP_load, DMI_OP_save, DMI_OP_joined};
 static atomic_int found, plans[DMI_OPS], calls[DMI_OPS];
 static atomic_int idle[DMI_OPS], busy[DMI_OPS]; /* plans of workers that hold no part: without steps, with steps */
 static _Thread_local bool inside;

@@ -224,7 +224,7 @@ static void joined_case(dmt_case *c)
     DMT_OK(c, dm_explain_begin(c->session));
     DMT_OK(c, dm_program_run(c->session, program, 1, 0, NULL));
     DMT_OK(c, dm_explain_end(c->session, &text));
-    if (text && strstr(text, "more as one")) {
+    if (text && strstr(text, "others as one")) {
         ++*(int64_t *)c->user;
     }
     free(text);

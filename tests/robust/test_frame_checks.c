@@ -114,7 +114,6 @@ static void part(void)
     f.part.runs = 1;
     f.part.operands = 1;
     f.part.members = 1;
-    f.part.calls = MOST_CALLS;
 }
 
 /* One operand, two numbers, room for two modes. */
@@ -476,6 +475,8 @@ static void test_programs(void **state)
     WRONG(array, f.array.layout_id = 1, "its layout is not there, or has other dims");
     WRONG(array, p->arrays = 1, more);
     WRONG(call, refs()[1].id = 1, "a call of a program has an array that the program has not");
+    WRONG(call, (refs()[1].mode = 0, refs()[1].id = 99),
+          "an operand that a call of a program does not read has no type");
     WRONG(call, f.head.op = 255, "its operation is unknown");
     WRONG(call, p->calls = 1, "a program has more calls than it said");
     WRONG(end, p->calls = 0, fewer);
@@ -526,8 +527,6 @@ static void test_runs(void **state)
     WRONG(part, f.part.part = 1, next);
     WRONG(part, f.part.runs = 3, next);
     WRONG(part, f.part.operands = 2, next);
-    WRONG(part, f.part.first = -1, next);
-    WRONG(part, f.part.first = MOST_CALLS, next);
     WRONG(part, part_operands()[0] = -1, "a part of a program has an operand that the program has not");
     WRONG(part, part_operands()[0] = 1, "a part of a program has an operand that the program has not");
     WRONG(part, of->course.parts = 0, next);
