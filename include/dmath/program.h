@@ -22,15 +22,20 @@
  * are ordinary arrays from then on. An array made before cannot be destroyed inside, and a scope opened before
  * cannot end inside.
  *
+ * Elementwise calls that follow one another, on arrays of one shape and layout, run as one where each reads
+ * what another of them reads or writes: in one pass over memory, without what only the next one reads (option
+ * program_join).
+ *
  * A failure poisons what the program writes. Its message names the call by its number among the recorded ones,
  * and in a loop the pass of the innermost one. After it, or after a cancel (dm_cancel), runs and passes of
  * loops that are left may be dropped: the workers ask one another every so many passes whether to go on.
  * dm_counters, dm_explain_begin, the timeline and messages count a run as one command, called program. Cached
  * replicas (option replicas) take no part.
  *
- * No call of this header blocks, but as with all calls: where the command ring (option ring) is full, it waits until
- * the slowest worker has read on. A worker reads on between commands, not while it is in a long run (dm_program_run,
- * run_until), whose workers may so hold up what is given to others after it. A larger ring has room for more. */
+ * No call of this header blocks, but as with all calls: where the command ring (option ring) is full, it waits
+ * until the slowest worker has read on. A worker reads on between commands, not while it is in a long run
+ * (dm_program_run, run_until), whose workers may so hold up what is given to others after it. A larger ring has
+ * room for more. */
 #ifndef DMATH_PROGRAM_H
 #define DMATH_PROGRAM_H
 

@@ -1,5 +1,5 @@
-/* Joining the elementwise calls of a program. A group of calls is one program in which every step has a value of its own; what
- * nobody needs any more and where values lie is found when the group ends. */
+/* Joining the elementwise calls of a program. A *join* is the calls that become one, as a program in which
+ * every step has a value of its own; what nobody needs any more and where values lie is found when it ends. */
 #include "ops/common.h"
 #include "ops/joined.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a group before its end, when some are not needed. */
+/* Of a join before its end, when some are not needed. */
 enum { INPUTS = 32, CONSTANTS = 32, NUMBERS = 32, NO_NUMBER = 255 };
 enum { VALUE = 256 }; /* in `from`: VALUE + a step; else DMI_AT_INPUT or DMI_AT_CONSTANT with an index */
 
@@ -22,7 +22,7 @@ typedef struct result {
     uint8_t carrier;
 } result;
 
-typedef struct group {
+typedef struct join {
     int first, calls; /* of the program */
     const dmi_desc *shape; /* of all results */
     int steps, inputs, constants, numbers, results;
@@ -30,8 +30,8 @@ typedef struct group {
     const dmi_operand *input[INPUTS];
     uint8_t input_type[INPUTS], constant_type[CONSTANTS], constant_number[CONSTANTS];
     dmi_number number[NUMBERS];
-    result result[DMI_MAP_STEPS]; /* also those that are not needed behind the group */
-} group;
+    result result[DMI_MAP_STEPS]; /* also those that are not needed behind the join */
+} join;
 
 /* A call that uses a temporary. */
 typedef struct use {
@@ -75,113 +75,117 @@ static int64_t elements(const dmi_desc *x)
     return n;
 }
 
-/* --- growing a group --- */
+/* --- growing a join --- */
 
-static int take_number(group *g, const dmi_number *number)
+static int take_number(join *x, const dmi_number *number)
 {
     int i = 0;
-    while (i < g->numbers && memcmp(&g->number[i], number, sizeof *number) != 0) {
+    while (i < x->numbers && memcmp(&x->number[i], number, sizeof *number) != 0) {
         i++;
     }
     if (i == NUMBERS) {
         return -1;
     }
-    g->number[i] = *number;
-    g->numbers = DMI_MAX(g->numbers, i + 1);
+    x->number[i] = *number;
+    x->numbers = DMI_MAX(x->numbers, i + 1);
     return i;
 }
 
-static int take_constant(group *g, uint8_t type, const dmi_number *number)
+static int take_constant(join *x, uint8_t type, const dmi_number *number)
 {
-    int n = take_number(g, number), i = 0;
-    while (i < g->constants && (g->constant_type[i] != type || g->constant_number[i] != n)) {
+    int n = take_number(x, number), i = 0;
+    while (i < x->constants && (x->constant_type[i] != type || x->constant_number[i] != n)) {
         i++;
     }
     if (n < 0 || i == CONSTANTS) {
         return -1;
     }
-    g->constant_type[i] = type;
-    g->constant_number[i] = (uint8_t)n;
-    g->constants = DMI_MAX(g->constants, i + 1);
+    x->constant_type[i] = type;
+    x->constant_number[i] = (uint8_t)n;
+    x->constants = DMI_MAX(x->constants, i + 1);
     return DMI_AT_CONSTANT | i;
 }
 
-static int add_step(group *g, const step *s)
+static int add_step(join *x, const step *s)
 {
-    if (g->steps == DMI_MAP_STEPS) {
+    if (x->steps == DMI_MAP_STEPS) {
         return -1;
     }
-    g->step[g->steps] = *s;
-    return VALUE + g->steps++;
+    x->step[x->steps] = *s;
+    return VALUE + x->steps++;
 }
 
-static int find_result(const group *g, uint32_t memory)
+static int find_result(const join *x, uint32_t memory)
 {
-    int i = g->results - 1;
-    while (i >= 0 && g->result[i].array->memory != memory) {
+    int i = x->results - 1;
+    while (i >= 0 && x->result[i].array->memory != memory) {
         i--;
     }
     return i;
 }
 
-/* What a call reads that the group has computed: as it would be after it was stored and read again. */
-static int take_result(group *g, const result *r, uint8_t type)
+/* What a call reads that the join has computed: as it would be after it was stored and read again. */
+static int take_result(join *x, const result *r, uint8_t type)
 {
     const uint8_t stored = (uint8_t)r->array->desc.dtype;
     if (stored == r->carrier && stored == type) {
         return VALUE + r->value;
     }
-    return add_step(g, &(step){.as = {.row = DMI_EW_CAST, .type = type, .of = r->carrier, .via = stored,
+    return add_step(x, &(step){.as = {.row = DMI_EW_CAST,
+                                      .type = type,
+                                      .of = r->carrier,
+                                      .via = stored,
                                       .number = {NO_NUMBER, NO_NUMBER}},
                                .from = {VALUE + r->value}});
 }
 
-/* *shares: the group reads it already. */
-static int take_input(group *g, const dmi_operand *array, uint8_t type, bool *shares)
+/* *shares: the join reads it already. */
+static int take_input(join *x, const dmi_operand *array, uint8_t type, bool *shares)
 {
     int i = 0;
-    while (i < g->inputs && (g->input_type[i] != type || g->input[i]->memory != array->memory ||
-                             !same_elements(g->input[i], array))) {
+    while (i < x->inputs && (x->input_type[i] != type || x->input[i]->memory != array->memory ||
+                             !same_elements(x->input[i], array))) {
         i++;
     }
-    *shares = *shares || i < g->inputs;
+    *shares = *shares || i < x->inputs;
     if (i == INPUTS) {
         return -1;
     }
-    g->input[i] = array;
-    g->input_type[i] = type;
-    g->inputs = DMI_MAX(g->inputs, i + 1);
+    x->input[i] = array;
+    x->input_type[i] = type;
+    x->inputs = DMI_MAX(x->inputs, i + 1);
     return DMI_AT_INPUT | i;
 }
 
-/* Are all of the call's operands the group's elements, where they are in memory that the group writes, and does
- * what comes from other places not hold the group up? */
-static bool fits(const group *g, const dmi_call *call, const dmi_elementwise *e)
+/* Are all of the call's operands the join's elements, where they are in memory that the join writes, and does
+ * what comes from other places not hold the join up? */
+static bool fits(const join *x, const dmi_call *call, const dmi_elementwise *e)
 {
     const dmi_operand *out = &call->operand[e->out];
-    bool fits = !g->shape || same_place(&out->desc, g->shape);
-    for (int i = 0; i < g->inputs && fits; i++) {
-        fits = g->input[i]->memory != out->memory || same_elements(g->input[i], out);
+    bool fits = !x->shape || same_place(&out->desc, x->shape);
+    for (int i = 0; i < x->inputs && fits; i++) {
+        fits = x->input[i]->memory != out->memory || same_elements(x->input[i], out);
     }
-    for (int i = 0; i < g->results && fits; i++) {
-        fits = g->result[i].array->memory != out->memory || same_elements(g->result[i].array, out);
+    for (int i = 0; i < x->results && fits; i++) {
+        fits = x->result[i].array->memory != out->memory || same_elements(x->result[i].array, out);
     }
     for (int i = 0; i < e->program.inputs && fits; i++) {
         const dmi_operand *in = &call->operand[e->input[i]];
-        int r = find_result(g, in->memory);
-        bool near = g->calls == 0 || elements(&in->desc) < elements(&out->desc) || same_place(&in->desc, &out->desc);
+        int r = find_result(x, in->memory);
+        bool near =
+            x->calls == 0 || elements(&in->desc) < elements(&out->desc) || same_place(&in->desc, &out->desc);
         fits = (in->memory != out->memory || same_elements(in, out)) &&
-               (r < 0 ? near : same_elements(g->result[r].array, in));
+               (r < 0 ? near : same_elements(x->result[r].array, in));
     }
     return fits;
 }
 
 /* at: where its inputs are. */
-static bool add_steps(group *g, const dmi_call *call, const dmi_map_program *p, const int *at)
+static bool add_steps(join *x, const dmi_call *call, const dmi_map_program *p, const int *at)
 {
     int constant[DMI_MAP_NUMBERS], value[DMI_MAP_TEMPORARIES] = {0}, last = 0;
     for (int i = 0; i < p->constants; i++) {
-        constant[i] = take_constant(g, p->constant_type[i], &call->number[p->constant_number[i]]);
+        constant[i] = take_constant(x, p->constant_type[i], &call->number[p->constant_number[i]]);
         if (constant[i] < 0) {
             return false;
         }
@@ -195,45 +199,45 @@ static bool add_steps(group *g, const dmi_call *call, const dmi_map_program *p, 
         }
         for (int k = 0; k < 2; k++) {
             bool has = s->row != DMI_EW_CAST && s->number[k] < call->numbers;
-            int number = has ? take_number(g, &call->number[s->number[k]]) : NO_NUMBER;
+            int number = has ? take_number(x, &call->number[s->number[k]]) : NO_NUMBER;
             if (number < 0) {
                 return false;
             }
             made.as.number[k] = (uint8_t)number;
         }
-        last = value[s->to] = add_step(g, &made);
+        last = value[s->to] = add_step(x, &made);
     }
     return last >= 0;
 }
 
-/* False: the call is no part of the group, which may have been changed. */
-static bool add_call(group *g, const dmi_call *call)
+/* False: the call is no part of the join, which may have been changed. */
+static bool add_call(join *x, const dmi_call *call)
 {
     dmi_elementwise e;
     int at[DMI_MAP_INPUTS];
-    if (call->seeds != 0 || !dmi_elementwise_of(call, &e) || e.program.steps == 0 || !fits(g, call, &e)) {
+    if (call->seeds != 0 || !dmi_elementwise_of(call, &e) || e.program.steps == 0 || !fits(x, call, &e)) {
         return false;
     }
-    bool shares = g->calls == 0;
+    bool shares = x->calls == 0;
     for (int i = 0; i < e.program.inputs; i++) {
         const dmi_operand *in = &call->operand[e.input[i]];
-        int r = find_result(g, in->memory);
-        at[i] = r >= 0 ? take_result(g, &g->result[r], e.program.input_type[i])
-                       : take_input(g, in, e.program.input_type[i], &shares);
+        int r = find_result(x, in->memory);
+        at[i] = r >= 0 ? take_result(x, &x->result[r], e.program.input_type[i])
+                       : take_input(x, in, e.program.input_type[i], &shares);
         shares = shares || r >= 0;
         if (at[i] < 0) {
             return false;
         }
     }
-    if (!shares || !add_steps(g, call, &e.program, at)) {
+    if (!shares || !add_steps(x, call, &e.program, at)) {
         return false;
     }
     const dmi_operand *out = &call->operand[e.out];
-    int r = find_result(g, out->memory);
-    r = r >= 0 ? r : g->results++;
-    g->result[r] = (result){out, g->steps - 1, e.program.result};
-    g->shape = &out->desc;
-    g->calls++;
+    int r = find_result(x, out->memory);
+    r = r >= 0 ? r : x->results++;
+    x->result[r] = (result){out, x->steps - 1, e.program.result};
+    x->shape = &out->desc;
+    x->calls++;
     return true;
 }
 
@@ -267,7 +271,7 @@ static bool needed(const joiner *j, const dmi_operand *array, int last)
     return reads || !replaced;
 }
 
-/* A group as the call that it becomes. */
+/* A join as the call that it becomes. */
 typedef struct made {
     dmi_map_program program;
     dmi_call call;
@@ -276,13 +280,13 @@ typedef struct made {
     int until[DMI_MAP_STEPS];                                /* the last step that reads it */
 } made;
 
-static void find_needs(const group *g, made *m)
+static void find_needs(const join *x, made *m)
 {
     memset(m->input, -1, sizeof m->input);
     memset(m->constant, -1, sizeof m->constant);
     memset(m->number, -1, sizeof m->number);
-    for (int i = g->steps - 1; i >= 0; i--) {
-        const step *s = &g->step[i];
+    for (int i = x->steps - 1; i >= 0; i--) {
+        const step *s = &x->step[i];
         for (int k = 0; k < dmi_map_operands(&s->as) && m->step[i]; k++) {
             int from = s->from[k];
             if (from >= VALUE) {
@@ -297,20 +301,20 @@ static void find_needs(const group *g, made *m)
     }
 }
 
-/* The number of the call that is number n of the group; -1: there is no room. */
-static int number_of(const group *g, made *m, int n)
+/* The number of the call that is number n of the join; -1: there is no room. */
+static int number_of(const join *x, made *m, int n)
 {
     if (m->number[n] < 0 && m->call.numbers < DMI_MAP_NUMBERS) {
-        m->call.number[m->call.numbers] = g->number[n];
+        m->call.number[m->call.numbers] = x->number[n];
         m->number[n] = m->call.numbers++;
     }
     return m->number[n];
 }
 
-static bool place_operands(const group *g, made *m)
+static bool place_operands(const join *x, made *m)
 {
     dmi_map_program *p = &m->program;
-    for (int i = 0; i < g->inputs; i++) {
+    for (int i = 0; i < x->inputs; i++) {
         if (m->input[i] < 0) {
             continue;
         }
@@ -318,18 +322,18 @@ static bool place_operands(const group *g, made *m)
             return false;
         }
         m->input[i] = p->inputs;
-        p->input_type[p->inputs] = g->input_type[i];
-        m->call.operand[p->inputs] = *g->input[i];
+        p->input_type[p->inputs] = x->input_type[i];
+        m->call.operand[p->inputs] = *x->input[i];
         m->call.operand[p->inputs++].mode = DMI_READ;
     }
-    for (int i = 0; i < g->constants; i++) {
-        int number = m->constant[i] < 0 ? 0 : number_of(g, m, g->constant_number[i]);
+    for (int i = 0; i < x->constants; i++) {
+        int number = m->constant[i] < 0 ? 0 : number_of(x, m, x->constant_number[i]);
         if (number < 0 || p->constants == DMI_MAP_NUMBERS) {
             return false;
         }
         if (m->constant[i] == 0) {
             m->constant[i] = p->constants;
-            p->constant_type[p->constants] = g->constant_type[i];
+            p->constant_type[p->constants] = x->constant_type[i];
             p->constant_number[p->constants++] = (uint8_t)number;
         }
     }
@@ -337,13 +341,13 @@ static bool place_operands(const group *g, made *m)
 }
 
 /* Gives the values that are needed temporaries. *holds: which one each has. */
-static bool place_steps(const group *g, made *m, uint8_t *holds)
+static bool place_steps(const join *x, made *m, uint8_t *holds)
 {
     dmi_map_program *p = &m->program;
     int free_after[DMI_MAP_TEMPORARIES]; /* the step that last reads what a temporary holds */
     memset(free_after, -1, sizeof free_after);
-    for (int i = 0; i < g->steps; i++) {
-        const step *s = &g->step[i];
+    for (int i = 0; i < x->steps; i++) {
+        const step *s = &x->step[i];
         dmi_map_step as = s->as;
         int to = 0;
         if (!m->step[i]) {
@@ -363,7 +367,7 @@ static bool place_steps(const group *g, made *m, uint8_t *holds)
                                                               : DMI_AT_INPUT | m->input[index]);
         }
         for (int k = 0; k < 2; k++) {
-            int number = as.number[k] == NO_NUMBER ? 0 : number_of(g, m, as.number[k]);
+            int number = as.number[k] == NO_NUMBER ? 0 : number_of(x, m, as.number[k]);
             if (number < 0) {
                 return false;
             }
@@ -378,33 +382,33 @@ static bool place_steps(const group *g, made *m, uint8_t *holds)
 }
 
 /* False: there is no such call, or no room in one. */
-static bool finish(const joiner *j, const group *g, made *m)
+static bool finish(const joiner *j, const join *x, made *m)
 {
     dmi_map_program *p = &m->program;
     uint8_t holds[DMI_MAP_STEPS];
     int last = -1, kept = 0;
     *m = (made){.call = {.op = DMI_OP_joined}};
-    for (int i = 0; i < g->results; i++) {
-        const result *r = &g->result[i];
-        if (needed(j, r->array, g->first + g->calls - 1)) {
+    for (int i = 0; i < x->results; i++) {
+        const result *r = &x->result[i];
+        if (needed(j, r->array, x->first + x->calls - 1)) {
             m->step[r->value] = true;
             m->until[r->value] = INT_MAX;
-            last = last < 0 || r->value > g->result[last].value ? i : last;
+            last = last < 0 || r->value > x->result[last].value ? i : last;
             kept++;
         }
     }
     if (last < 0 || kept - 1 > DMI_MAP_KEPT) {
         return false;
     }
-    find_needs(g, m);
-    if (!place_operands(g, m) || p->inputs + kept > DMI_MAX_OPERANDS || !place_steps(g, m, holds)) {
+    find_needs(x, m);
+    if (!place_operands(x, m) || p->inputs + kept > DMI_MAX_OPERANDS || !place_steps(x, m, holds)) {
         return false;
     }
     dmi_operand *out = &m->call.operand[p->inputs];
-    out[0] = *g->result[last].array;
-    p->result = g->result[last].carrier;
-    for (int i = 0; i < g->results; i++) {
-        const result *r = &g->result[i];
+    out[0] = *x->result[last].array;
+    p->result = x->result[last].carrier;
+    for (int i = 0; i < x->results; i++) {
+        const result *r = &x->result[i];
         if (i != last && m->step[r->value] && m->until[r->value] == INT_MAX) {
             p->keeps[p->kept] = holds[r->value];
             p->kept_type[p->kept] = r->carrier;
@@ -415,9 +419,9 @@ static bool finish(const joiner *j, const group *g, made *m)
         out[i].mode = DMI_WRITE;
     }
     m->call.noperand = p->inputs + kept;
-    m->call.args.i[DMI_JOINED_CALLS] = g->calls;
-    m->call.called = j->p->call[g->first].called;
-    m->call.recorded = j->p->call[g->first].recorded;
+    m->call.args.i[DMI_JOINED_CALLS] = x->calls;
+    m->call.called = j->p->call[x->first].called;
+    m->call.recorded = j->p->call[x->first].recorded;
     m->call.tail_bytes = m->call.tail_key = (int64_t)dmi_map_program_bytes(p);
     return true;
 }
@@ -432,12 +436,12 @@ static void put_call(joiner *j, const dmi_call *call)
 }
 
 /* False: no memory. */
-static bool end_group(joiner *j, group *g, made *m)
+static bool end_join(joiner *j, join *x, made *m)
 {
-    if (g->calls == 1) {
-        put_call(j, &j->p->call[g->first]);
-    } else if (g->calls > 1) {
-        bool fits = finish(j, g, m); /* it was before the last call came */
+    if (x->calls == 1) {
+        put_call(j, &j->p->call[x->first]);
+    } else if (x->calls > 1) {
+        bool fits = finish(j, x, m); /* it was before the last call came */
         void *tail = fits ? malloc((size_t)m->call.tail_bytes) : NULL;
         if (!tail) {
             return false;
@@ -446,7 +450,7 @@ static bool end_group(joiner *j, group *g, made *m)
         m->call.tail = tail;
         put_call(j, &m->call);
     }
-    *g = (group){.first = g->first + g->calls};
+    *x = (join){.first = x->first + x->calls};
     return true;
 }
 
@@ -454,31 +458,31 @@ static bool join_calls(joiner *j, const bool *first, int *moved)
 {
     const dmi_program *p = j->p;
     struct {
-        group now, next;
+        join now, next;
         made made;
-    } *g = calloc(1, sizeof *g);
-    bool ok = g != NULL;
+    } *x = calloc(1, sizeof *x);
+    bool ok = x != NULL;
     for (int c = 0; c < p->calls && ok; c++) {
-        bool joins = g->now.calls > 0 && !(first && first[c]);
+        bool joins = x->now.calls > 0 && !(first && first[c]);
         if (joins) {
-            g->next = g->now;
-            joins = add_call(&g->next, &p->call[c]) && finish(j, &g->next, &g->made);
+            x->next = x->now;
+            joins = add_call(&x->next, &p->call[c]) && finish(j, &x->next, &x->made);
         }
         if (!joins) {
-            ok = end_group(j, &g->now, &g->made);
-            g->next = g->now;
-            if (!ok || !add_call(&g->next, &p->call[c])) {
+            ok = end_join(j, &x->now, &x->made);
+            x->next = x->now;
+            if (!ok || !add_call(&x->next, &p->call[c])) {
                 moved[c] = j->calls;
                 put_call(j, &p->call[c]);
-                g->now = (group){.first = c + 1};
+                x->now = (join){.first = c + 1};
                 continue;
             }
         }
-        g->now = g->next;
+        x->now = x->next;
         moved[c] = j->calls;
     }
-    ok = ok && end_group(j, &g->now, &g->made);
-    free(g);
+    ok = ok && end_join(j, &x->now, &x->made);
+    free(x);
     return ok;
 }
 
