@@ -102,7 +102,8 @@ static bool suits(const dmi_map *d)
 {
     bool fine = dmi_map_has_source(d);
     for (int s = 0; s < dmi_map_sides(&d->program); s++) {
-        fine = fine && !is_half((int)d->dtype[s]);
+        bool closed = s >= d->program.inputs && d->dtype[s] == DM_BF16; /* a result, by one instruction */
+        fine = fine && !is_half((int)d->dtype[s]) && !closed;
     }
     for (int i = 0; i < d->program.steps; i++) {
         fine = fine && (d->program.step[i].row != DMI_EW_CAST || !is_half(d->program.step[i].via));

@@ -29,12 +29,12 @@ static inline void dmi_run_gemm(const dmi_backend *on, dmi_queue *q, const dmi_g
     (void)!on->run(DMI_KERNEL_gemm, &call);
 }
 
-/* at: the inputs, out. */
+/* at: the inputs, then the results. */
 static inline void dmi_run_map(const dmi_backend *on, dmi_queue *q, const dmi_map *d, const dmi_number *number,
                                int numbers, void *const *at)
 {
     dmi_kernel_call call = {.queue = q, .desc = d, .number = number, .numbers = numbers};
-    for (int i = 0; i <= d->program.inputs; i++) {
+    for (int i = 0; i < dmi_map_sides(&d->program); i++) {
         call.at[i] = at[i];
     }
     (void)!on->run(DMI_KERNEL_map, &call);
