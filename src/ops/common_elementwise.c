@@ -1,5 +1,6 @@
 /* Which calls are one elementwise program, and of which of their operands. */
-#include "ops/common.h"
+#include "kernels/random/fill.h"
+#include "ops/copy_parts.h"
 #include "ops/joined.h"
 
 #include <string.h>
@@ -55,6 +56,41 @@ static bool of_program(const dmi_call *call, dmi_elementwise *e)
     return dmi_map_inputs_read(&e->program) == e->out && e->program.inputs == e->out;
 }
 
+/* A copy to where the elements are already. What is only moved keeps its bits, which those of 16 and 8 bits may
+ * not do by way of a carrier: NaNs. */
+static bool of_copy(const dmi_call *call, dmi_elementwise *e)
+{
+    const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
+    bool moves = src->dtype == dst->dtype && dmi_dtype_is_float(src->dtype) && dmi_dtype_bytes(src->dtype) < 4;
+    if (call->args.i[0] != 0 || call->args.i[DMI_COPY_ADDED] != 0 || moves || !dmi_same_place(src, dst)) {
+        return false;
+    }
+    dmi_convert_program(src->dtype, dst->dtype, &e->program);
+    return true;
+}
+
+/* A constant; from f64, as fills convert it. */
+static bool of_fill(const dmi_call *call, dmi_elementwise *e)
+{
+    dm_dtype dtype = call->operand[0].desc.dtype, type = dmi_dtype_is_complex(dtype) ? DM_C128 : DM_F64;
+    dmi_map_builder m = {.numbers = 1};
+    if (call->args.i[0] != DMI_FILL_CONST || call->noperand != 1) {
+        return false;
+    }
+    dmi_map_result(&m, dmi_map_constant(&m, 0, type), dtype);
+    e->program = m.program;
+    return true;
+}
+
+bool dmi_same_place(const dmi_desc *a, const dmi_desc *b)
+{
+    bool same = a->ndim == b->ndim && (a->layout_id == b->layout_id || dmi_layout_equal(a->layout, b->layout));
+    for (int d = 0; d < a->ndim && same; d++) {
+        same = a->lo[d] == b->lo[d] && a->extent[d] == b->extent[d] && a->skip[d] == b->skip[d];
+    }
+    return same;
+}
+
 bool dmi_elementwise_of(const dmi_call *call, dmi_elementwise *e)
 {
     *e = (dmi_elementwise){.out = call->noperand - 1};
@@ -69,6 +105,10 @@ bool dmi_elementwise_of(const dmi_call *call, dmi_elementwise *e)
         return of_row(call, e);
     case DMI_OP_map:
         return of_program(call, e);
+    case DMI_OP_copy:
+        return of_copy(call, e);
+    case DMI_OP_fill:
+        return of_fill(call, e);
     default:
         return false;
     }

@@ -50,20 +50,10 @@ typedef struct joiner {
     int calls, numbers;
 } joiner;
 
-/* Do the elements with the same indices lie at the same workers, at the same places of their shards? */
-static bool same_place(const dmi_desc *a, const dmi_desc *b)
-{
-    bool same = a->ndim == b->ndim && (a->layout_id == b->layout_id || dmi_layout_equal(a->layout, b->layout));
-    for (int d = 0; d < a->ndim && same; d++) {
-        same = a->lo[d] == b->lo[d] && a->extent[d] == b->extent[d] && a->skip[d] == b->skip[d];
-    }
-    return same;
-}
-
 /* Of one memory: are these the same elements? */
 static bool same_elements(const dmi_operand *a, const dmi_operand *b)
 {
-    return a->desc.dtype == b->desc.dtype && same_place(&a->desc, &b->desc);
+    return a->desc.dtype == b->desc.dtype && dmi_same_place(&a->desc, &b->desc);
 }
 
 static int64_t elements(const dmi_desc *x)
@@ -162,7 +152,7 @@ static int take_input(join *x, const dmi_operand *array, uint8_t type, bool *sha
 static bool fits(const join *x, const dmi_call *call, const dmi_elementwise *e)
 {
     const dmi_operand *out = &call->operand[e->out];
-    bool fits = !x->shape || same_place(&out->desc, x->shape);
+    bool fits = !x->shape || dmi_same_place(&out->desc, x->shape);
     for (int i = 0; i < x->inputs && fits; i++) {
         fits = x->input[i]->memory != out->memory || same_elements(x->input[i], out);
     }
@@ -172,8 +162,8 @@ static bool fits(const join *x, const dmi_call *call, const dmi_elementwise *e)
     for (int i = 0; i < e->program.inputs && fits; i++) {
         const dmi_operand *in = &call->operand[e->input[i]];
         int r = find_result(x, in->memory);
-        bool near =
-            x->calls == 0 || elements(&in->desc) < elements(&out->desc) || same_place(&in->desc, &out->desc);
+        bool near = x->calls == 0 || elements(&in->desc) < elements(&out->desc) ||
+                    dmi_same_place(&in->desc, &out->desc);
         fits = (in->memory != out->memory || same_elements(in, out)) &&
                (r < 0 ? near : same_elements(x->result[r].array, in));
     }
@@ -218,7 +208,7 @@ static bool add_call(join *x, const dmi_call *call)
     if (call->seeds != 0 || !dmi_elementwise_of(call, &e) || e.program.steps == 0 || !fits(x, call, &e)) {
         return false;
     }
-    bool shares = x->calls == 0;
+    bool shares = x->calls == 0 || e.program.inputs == 0; /* what reads nothing waits for nothing */
     for (int i = 0; i < e.program.inputs; i++) {
         const dmi_operand *in = &call->operand[e.input[i]];
         int r = find_result(x, in->memory);

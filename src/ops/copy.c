@@ -14,11 +14,9 @@ static dm_status submit(dm_session *session, dm_array src, const int *perm, int 
     return dmi_call_submit(session, &call, (dm_array[]){src, dst});
 }
 
-enum { ADDED = 1 + DM_MAX_DIMS }; /* args.i: 1 + the dim that dst has and src lacks; 0: none */
-
 dm_status dmi_copy_into(dm_session *session, dm_array src, dm_array dst, int dim)
 {
-    dmi_call call = {.op = DMI_OP_copy, .noperand = 2, .args = {.i = {[ADDED] = 1 + dim}}};
+    dmi_call call = {.op = DMI_OP_copy, .noperand = 2, .args = {.i = {[DMI_COPY_ADDED] = 1 + dim}}};
     return dmi_call_submit(session, &call, (dm_array[]){src, dst});
 }
 
@@ -47,7 +45,7 @@ dm_status dmi_copy_check(dmi_call *call)
     const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
     int n = call->args.i[0];
     const int32_t *perm = &call->args.i[1];
-    if (call->args.i[ADDED] > 0) { /* the caller has looked at the shapes */
+    if (call->args.i[DMI_COPY_ADDED] > 0) { /* the caller has looked at the shapes */
         return dmi_check_overlap(call, 0, 1, false);
     }
     if (n == 0) {
@@ -125,7 +123,8 @@ dm_status dmi_plan_copy(dmi_builder *b, const dmi_desc *src, dmi_ref src_ref, co
 static bool is_in_place(const dmi_call *call)
 {
     const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
-    bool same = call->args.i[0] == 0 && call->args.i[ADDED] == 0 && dmi_layout_equal(src->layout, dst->layout);
+    bool same =
+        call->args.i[0] == 0 && call->args.i[DMI_COPY_ADDED] == 0 && dmi_layout_equal(src->layout, dst->layout);
     for (int d = 0; same && d < src->ndim; d++) {
         same = src->lo[d] == dst->lo[d] && src->extent[d] == dst->extent[d] && src->skip[d] == dst->skip[d];
     }
@@ -156,9 +155,9 @@ static dm_status plan_any(dmi_builder *b, const dmi_call *call)
     for (int d = 0; d < DM_MAX_DIMS; d++) {
         perm[d] = call->args.i[0] ? call->args.i[1 + d] : d;
     }
-    if (call->args.i[ADDED] > 0) {
+    if (call->args.i[DMI_COPY_ADDED] > 0) {
         for (int d = 0; d < dst->desc.ndim; d++) {
-            int added = call->args.i[ADDED] - 1;
+            int added = call->args.i[DMI_COPY_ADDED] - 1;
             perm[d] = d == added ? -1 : d - (d > added);
         }
         dmi_mark done = {0};

@@ -12,7 +12,10 @@ typedef struct dmi_elementwise {
     dmi_map_program program;
     int input[DMI_MAP_INPUTS], out; /* operands of the call: [program.inputs] */
 } dmi_elementwise;
-/* False: it is no such call. */
+/* Do the elements with the same indices lie at the same workers, at the same places of their shards? */
+bool dmi_same_place(const dmi_desc *a, const dmi_desc *b);
+/* False: it is no such call. Copies and fills have planners of their own, but for what they do here a program
+ * would do. */
 bool dmi_elementwise_of(const dmi_call *call, dmi_elementwise *e);
 /* Plans it. */
 DM_CHECKED dm_status dmi_elementwise_plan(dmi_builder *b, const dmi_call *call);

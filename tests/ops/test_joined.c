@@ -12,7 +12,23 @@
 #include <string.h>
 
 enum { ARRAYS = 5, TEMPORARIES = 3, ALL = ARRAYS + TEMPORARIES + 2 /* a row, an element */, MOST_CALLS = 90, RUNS = 2 };
-enum { ADD, AXPBY, SCALE, MULTIPLY, MAXIMUM, GREATER, NEGATIVE, SQUARE, WHERE, MAP, COPY, VIEW, FACTOR, KINDS };
+enum {
+    ADD,
+    AXPBY,
+    SCALE,
+    MULTIPLY,
+    MAXIMUM,
+    GREATER,
+    NEGATIVE,
+    SQUARE,
+    WHERE,
+    MAP,
+    COPY,
+    FILL,
+    VIEW,
+    FACTOR,
+    KINDS
+};
 
 typedef struct one_call {
     int kind, a, b, c, out;
@@ -78,6 +94,8 @@ static dm_status give(dm_session *s, const setup *u, const one_call *k, const dm
         return dm_map(s, "where(a > b, a - b, p * b)", 3, args, out);
     case COPY:
         return dm_copy(s, a, out);
+    case FILL:
+        return dm_fill(s, out, k->alpha);
     case VIEW:
         return in_views(s, u, k, x);
     default:
