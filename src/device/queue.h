@@ -55,6 +55,8 @@ void dmi_cuda_queue_end_libraries(dmi_queue *q);
 
 /* How elementwise programs are compiled here, in words: "NVRTC 13.0", or why they are not. */
 const char *dmi_cuda_compiler(void);
+/* Are they, or need they not be? Emulated GPUs run the CPU's kernels. */
+bool dmi_cuda_compiles(void);
 
 /* Gives the queue the highest priority. Only while it is empty and has no handles of libraries. */
 DM_CHECKED dm_status dmi_cuda_queue_first(dmi_queue *q);

@@ -294,8 +294,11 @@ static void describe_failure(const dmi_engine *e, const dmi_instance *inst, cons
         if (inst->pass > 0) {
             snprintf(pass, sizeof pass, ", pass %lld of its loop", (long long)inst->pass);
         }
-        snprintf(call, sizeof call, ", its call %d of %d, %s%s,", inst->plan->recorded[step->call - 1],
-                 inst->calls,
+        const uint16_t *recorded = inst->plan->recorded[step->call - 1];
+        char which[40];
+        snprintf(which, sizeof which, recorded[0] < recorded[1] ? "one of its calls %d to %d" : "its call %d",
+                 recorded[0], recorded[1]);
+        snprintf(call, sizeof call, ", %s of %d, %s%s,", which, inst->calls,
                  dmi_command_name(inst->plan->called[step->call - 1], inst->plan->op[step->call - 1]), pass);
     }
     int length =

@@ -275,6 +275,7 @@ typedef struct dmi_engine {
         wakes_at[DMI_STAMP_LANES];   /* the communication thread sleeps until that lane is so far */
     struct dmi_gpu *gpu;             /* with config.device */
     bool fused;                      /* its GPU has fused products */
+    bool compiles;                   /* its elementwise programs are compiled */
     char *host_memory;               /* of a GPU's worker: slab DMI_MAX_SLABS - 1 */
     pthread_t thread, background_thread; /* the second of a CPU's worker, from the first such plan on */
     bool thread_runs;

@@ -149,9 +149,11 @@ static dm_status decide(dmi_job *job, dmi_engine *e, const bool *got)
     job->profile.host_of = job->far_of;
     job->profile.pace_bytes = all && job->hosts == 1 ? dmi_profile_pace(&job->config, job->workers) : 0;
     const bool near = all && job->hosts == 1;
-    mine = job->me == job->workers || (e->fused && near);
-    DMI_MPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, job->ctl));
-    job->profile.gemm_fused = all;
+    int can[2] = {job->me == job->workers || (e->fused && near), job->me == job->workers || e->compiles},
+        all_can[2];
+    DMI_MPI(MPI_Allreduce(can, all_can, 2, MPI_INT, MPI_MIN, job->ctl));
+    job->profile.gemm_fused = all_can[0];
+    job->profile.map_compiled = all_can[1];
     job->profile.on_device =
         dmi_gpu_alone(&job->config, job->workers, job->shares_gpus, near, job->me == job->workers);
     return DM_OK;

@@ -236,10 +236,11 @@ static dm_status connect_workers(thread_launch *l)
     if (!engine) {
         return dmi_fail(DM_ERR_NOMEM, "no memory for %d workers", l->workers);
     }
-    bool fused = true;
+    bool fused = true, compiled = true;
     for (int w = 0; w < l->workers; w++) {
         engine[w] = &l->thread[w].worker.engine;
         fused = fused && engine[w]->fused;
+        compiled = compiled && engine[w]->compiles;
     }
     dm_status status = dmi_pairs_connect(l->device, engine, l->workers, l->host_of);
     if (status != DM_OK && l->config.transport != DMI_TRANSPORT_DIRECT) {
@@ -249,6 +250,7 @@ static dm_status connect_workers(thread_launch *l)
     status = status == DM_OK ? dmi_pairs_rates(l->device, engine, l->workers, &l->profile.rates) : status;
     l->profile.host_of = l->host_of;
     l->profile.gemm_fused = fused && !l->host_of;
+    l->profile.map_compiled = compiled;
     l->profile.pace_bytes = l->host_of ? 0 : dmi_profile_pace(&l->config, l->workers);
     l->profile.on_device =
         dmi_gpu_alone(&l->config, l->workers, l->workers > l->device->count(), l->host_of == NULL, true);
@@ -256,6 +258,7 @@ static dm_status connect_workers(thread_launch *l)
         dmi_profile *profile = &l->thread[w].worker.profile;
         profile->host_of = l->profile.host_of;
         profile->gemm_fused = l->profile.gemm_fused;
+        profile->map_compiled = l->profile.map_compiled;
         profile->pace_bytes = l->profile.pace_bytes;
         profile->rates = l->profile.rates;
         profile->on_device = l->profile.on_device;

@@ -133,7 +133,7 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
     enum { SHOWN = 200 };
     for (int c = 1; c <= DMI_MIN(p->calls, SHOWN); c++) {
         const dmi_call *call = &p->call[c - 1];
-        const int joined = call->op == DMI_OP_joined ? call->args.i[DMI_JOINED_CALLS] : 1;
+        const int joined = dmi_joined_calls(call);
         char which[48];
         snprintf(which, sizeof which, joined > 1 ? "calls %d to %d" : "call %d", call->recorded,
                  call->recorded + joined - 1);
@@ -144,7 +144,7 @@ static void print_shares(dmi_session *s, const dmi_program *p, const call_share 
                            share[c].kernels, share[c].payloads, share[c].bytes, share[c].flops);
     }
     if (p->calls > SHOWN) {
-        dmi_explain_printf(s, "  and %d more calls\n", p->calls - SHOWN);
+        dmi_explain_printf(s, "  and %d more calls\n", p->recorded - p->call[SHOWN].recorded + 1);
     }
 }
 

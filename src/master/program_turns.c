@@ -156,7 +156,8 @@ dm_status dmi_turns_choose(const dmi_session *s, dmi_program *p)
         }
         dmi_log(DMI_LOG_DEBUG,
                 "a program of %d calls: about %.1f us as recorded, %.1f in the best order that was tried%s",
-                p->calls, recorded * 1e6, best * 1e6, more ? ", which needs more memory and is not taken" : "");
+                p->recorded, recorded * 1e6, best * 1e6,
+                more ? ", which needs more memory and is not taken" : "");
     }
     return status;
 }

@@ -91,7 +91,7 @@ static dm_status sort_arrays(dmi_program *p)
 static dm_status join_calls(const dmi_session *s, dmi_recorded *r)
 {
     dmi_program *p = &r->p;
-    if (!s->config.program_join || (s->profile.gpu && s->config.map_compile == DMI_COMPILE_NEVER)) {
+    if (!s->config.program_join || (s->profile.gpu && !s->profile.map_compiled)) {
         return DM_OK;
     }
     int *moved = malloc(((size_t)p->calls + 1) * sizeof *moved), call = 0;
@@ -107,13 +107,12 @@ static dm_status join_calls(const dmi_session *s, dmi_recorded *r)
         r->piece[k].p.calls = moved[end] - moved[call];
         call = end;
     }
-    for (int i = 0; i < r->nameds && joined; i++) {
+    for (int i = 0, c = 0, at = 0; i < r->nameds && joined; i++) { /* in the order of their calls */
         dmi_named *named = &r->named[i];
-        named->call = moved[named->call];
-        named->at = 0;
-        for (int c = 0; c < named->call; c++) {
-            named->at += p->call[c].numbers;
+        for (named->call = moved[named->call]; c < named->call; c++) {
+            at += p->call[c].numbers;
         }
+        named->at = at;
     }
     free(moved);
     free(first);

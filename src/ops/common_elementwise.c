@@ -1,4 +1,5 @@
 /* Which calls are one elementwise program, and of which of their operands. */
+#include "kernels/box/convert.h"
 #include "kernels/random/fill.h"
 #include "ops/copy_parts.h"
 #include "ops/joined.h"
@@ -56,29 +57,36 @@ static bool of_program(const dmi_call *call, dmi_elementwise *e)
     return dmi_map_inputs_read(&e->program) == e->out && e->program.inputs == e->out;
 }
 
-/* A copy to where the elements are already. What is only moved keeps its bits, which those of 16 and 8 bits may
- * not do by way of a carrier: NaNs. */
+/* A copy to where the elements are already, but not onto themselves: that is no work. What is only moved keeps
+ * its bits, which those of 16 and 8 bits may not do by way of a carrier: NaNs. */
 static bool of_copy(const dmi_call *call, dmi_elementwise *e)
 {
     const dmi_desc *src = &call->operand[0].desc, *dst = &call->operand[1].desc;
     bool moves = src->dtype == dst->dtype && dmi_dtype_is_float(src->dtype) && dmi_dtype_bytes(src->dtype) < 4;
-    if (call->args.i[0] != 0 || call->args.i[DMI_COPY_ADDED] != 0 || moves || !dmi_same_place(src, dst)) {
+    if (call->args.i[0] != 0 || call->args.i[DMI_COPY_ADDED] != 0 || moves || !dmi_same_place(src, dst) ||
+        call->operand[0].memory == call->operand[1].memory) {
         return false;
     }
     dmi_convert_program(src->dtype, dst->dtype, &e->program);
+    e->exact = src->dtype == dst->dtype;
     return true;
 }
 
-/* A constant; from f64, as fills convert it. */
+/* A constant: the number as the array will have it. */
 static bool of_fill(const dmi_call *call, dmi_elementwise *e)
 {
-    dm_dtype dtype = call->operand[0].desc.dtype, type = dmi_dtype_is_complex(dtype) ? DM_C128 : DM_F64;
+    const dm_dtype dtype = call->operand[0].desc.dtype, part = dmi_dtype_part(dtype);
     dmi_map_builder m = {.numbers = 1};
+    dmi_raw64 stored[2] = {0};
     if (call->args.i[0] != DMI_FILL_CONST || call->noperand != 1) {
         return false;
     }
-    dmi_map_result(&m, dmi_map_constant(&m, 0, type), dtype);
+    dmi_convert_row(DM_F64, part, &call->number[0].re, stored, 1);
+    dmi_convert_row(part, DM_F64, stored, &e->number.re, 1);
+    dmi_convert_row(part, dtype == DM_U64 ? DM_U64 : DM_I64, stored, &e->number.whole, 1);
+    dmi_map_result(&m, dmi_map_constant(&m, 0, dmi_dtype_carrier(dtype)), dtype);
     e->program = m.program;
+    e->exact = true;
     return true;
 }
 
@@ -93,7 +101,8 @@ bool dmi_same_place(const dmi_desc *a, const dmi_desc *b)
 
 bool dmi_elementwise_of(const dmi_call *call, dmi_elementwise *e)
 {
-    *e = (dmi_elementwise){.out = call->noperand - 1};
+    *e = (dmi_elementwise){.out = call->noperand - 1,
+                           .number = call->numbers > 0 ? call->number[0] : (dmi_number){0}};
     switch (call->op) {
     case DMI_OP_add:
     case DMI_OP_axpby:

@@ -3,6 +3,7 @@
 #include "ops/common.h"
 #include "ops/joined.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,13 @@ typedef struct result {
     const dmi_operand *array;
     int value;
     uint8_t carrier;
+    bool exact; /* it is a value of the array's type already */
 } result;
 
 typedef struct join {
     int first, calls; /* of the program */
     const dmi_desc *shape; /* of all results */
+    bool waits;            /* something that its first call reads has to come from other workers */
     int steps, inputs, constants, numbers, results;
     step step[DMI_MAP_STEPS];
     const dmi_operand *input[INPUTS];
@@ -118,7 +121,7 @@ static int find_result(const join *x, uint32_t memory)
 static int take_result(join *x, const result *r, uint8_t type)
 {
     const uint8_t stored = (uint8_t)r->array->desc.dtype;
-    if (stored == r->carrier && stored == type) {
+    if (r->carrier == type && (stored == type || r->exact)) {
         return VALUE + r->value;
     }
     return add_step(x, &(step){.as = {.row = DMI_EW_CAST,
@@ -129,15 +132,13 @@ static int take_result(join *x, const result *r, uint8_t type)
                                .from = {VALUE + r->value}});
 }
 
-/* *shares: the join reads it already. */
-static int take_input(join *x, const dmi_operand *array, uint8_t type, bool *shares)
+static int take_input(join *x, const dmi_operand *array, uint8_t type)
 {
     int i = 0;
     while (i < x->inputs && (x->input_type[i] != type || x->input[i]->memory != array->memory ||
                              !same_elements(x->input[i], array))) {
         i++;
     }
-    *shares = *shares || i < x->inputs;
     if (i == INPUTS) {
         return -1;
     }
@@ -145,6 +146,15 @@ static int take_input(join *x, const dmi_operand *array, uint8_t type, bool *sha
     x->input_type[i] = type;
     x->inputs = DMI_MAX(x->inputs, i + 1);
     return DMI_AT_INPUT | i;
+}
+
+/* Is it where out is, or comes in no time? */
+static bool is_near(const dmi_desc *in, const dmi_desc *out)
+{
+    enum { SMALL = 16 << 10 }; /* bytes */
+    bool everywhere = in->layout->kind == DMI_LAYOUT_GRID && in->layout->group == 1 &&
+                      (out->layout->members & ~in->layout->members) == 0;
+    return dmi_same_place(in, out) || everywhere || elements(in) * dmi_dtype_bytes(in->dtype) <= SMALL;
 }
 
 /* Are all of the call's operands the join's elements, where they are in memory that the join writes, and does
@@ -162,20 +172,25 @@ static bool fits(const join *x, const dmi_call *call, const dmi_elementwise *e)
     for (int i = 0; i < e->program.inputs && fits; i++) {
         const dmi_operand *in = &call->operand[e->input[i]];
         int r = find_result(x, in->memory);
-        bool near = x->calls == 0 || elements(&in->desc) < elements(&out->desc) ||
-                    dmi_same_place(&in->desc, &out->desc);
-        fits = (in->memory != out->memory || same_elements(in, out)) &&
-               (r < 0 ? near : same_elements(x->result[r].array, in));
+        fits =
+            (in->memory != out->memory || same_elements(in, out)) &&
+            (r >= 0 ? same_elements(x->result[r].array, in) : x->calls == 0 || is_near(&in->desc, &out->desc));
     }
     return fits;
 }
 
-/* at: where its inputs are. */
-static bool add_steps(join *x, const dmi_call *call, const dmi_map_program *p, const int *at)
+static const dmi_number *number_at(const dmi_call *call, const dmi_elementwise *e, int i)
 {
+    return i == 0 ? &e->number : &call->number[i];
+}
+
+/* at: where its inputs are. */
+static bool add_steps(join *x, const dmi_call *call, const dmi_elementwise *e, const int *at)
+{
+    const dmi_map_program *p = &e->program;
     int constant[DMI_MAP_NUMBERS], value[DMI_MAP_TEMPORARIES] = {0}, last = 0;
     for (int i = 0; i < p->constants; i++) {
-        constant[i] = take_constant(x, p->constant_type[i], &call->number[p->constant_number[i]]);
+        constant[i] = take_constant(x, p->constant_type[i], number_at(call, e, p->constant_number[i]));
         if (constant[i] < 0) {
             return false;
         }
@@ -189,7 +204,7 @@ static bool add_steps(join *x, const dmi_call *call, const dmi_map_program *p, c
         }
         for (int k = 0; k < 2; k++) {
             bool has = s->row != DMI_EW_CAST && s->number[k] < call->numbers;
-            int number = has ? take_number(x, &call->number[s->number[k]]) : NO_NUMBER;
+            int number = has ? take_number(x, number_at(call, e, s->number[k])) : NO_NUMBER;
             if (number < 0) {
                 return false;
             }
@@ -200,32 +215,70 @@ static bool add_steps(join *x, const dmi_call *call, const dmi_map_program *p, c
     return last >= 0;
 }
 
-/* False: the call is no part of the join, which may have been changed. */
-static bool add_call(join *x, const dmi_call *call)
+static bool reads(const dmi_call *call, uint32_t memory)
+{
+    bool reads = false;
+    for (int i = 0; i < call->noperand; i++) {
+        reads = reads || (call->operand[i].mode & DMI_READ && call->operand[i].memory == memory);
+    }
+    return reads;
+}
+
+static bool reads_result(const join *x, const dmi_call *call)
+{
+    bool reads_one = false;
+    for (int i = 0; i < x->results; i++) {
+        reads_one = reads_one || reads(call, x->result[i].array->memory);
+    }
+    return reads_one;
+}
+
+/* Has the call enough to do with the join, so that neither waits for what only the other needs? It reads a
+ * result, or as a whole what the join reads too. A call that reads nothing is for the next one. next: that one,
+ * or NULL. */
+static bool belongs(const join *x, const dmi_call *call, const dmi_elementwise *e, const dmi_call *next)
+{
+    const dmi_operand *out = &call->operand[e->out];
+    bool belongs = x->calls == 0 || reads_result(x, call);
+    if (e->program.inputs == 0) {
+        belongs = belongs || (next && reads(next, out->memory) && (x->inputs == 0 || reads_result(x, next)));
+    }
+    for (int i = 0; i < e->program.inputs && !x->waits; i++) {
+        const dmi_operand *in = &call->operand[e->input[i]];
+        for (int k = 0; k < x->inputs && !belongs; k++) {
+            belongs = x->input[k]->memory == in->memory && same_elements(x->input[k], in) &&
+                      elements(&in->desc) == elements(&out->desc);
+        }
+    }
+    return belongs;
+}
+
+/* False: the call is no part of the join, which may have been changed. next: the call behind it, or NULL. */
+static bool add_call(join *x, const dmi_call *call, const dmi_call *next)
 {
     dmi_elementwise e;
     int at[DMI_MAP_INPUTS];
-    if (call->seeds != 0 || !dmi_elementwise_of(call, &e) || e.program.steps == 0 || !fits(x, call, &e)) {
+    if (call->seeds != 0 || !dmi_elementwise_of(call, &e) || e.program.steps == 0 || !fits(x, call, &e) ||
+        !belongs(x, call, &e, next)) {
         return false;
     }
-    bool shares = x->calls == 0 || e.program.inputs == 0; /* what reads nothing waits for nothing */
+    const dmi_operand *out = &call->operand[e.out];
     for (int i = 0; i < e.program.inputs; i++) {
         const dmi_operand *in = &call->operand[e.input[i]];
         int r = find_result(x, in->memory);
         at[i] = r >= 0 ? take_result(x, &x->result[r], e.program.input_type[i])
-                       : take_input(x, in, e.program.input_type[i], &shares);
-        shares = shares || r >= 0;
+                       : take_input(x, in, e.program.input_type[i]);
+        x->waits = x->waits || !is_near(&in->desc, &out->desc);
         if (at[i] < 0) {
             return false;
         }
     }
-    if (!shares || !add_steps(x, call, &e.program, at)) {
+    if (!add_steps(x, call, &e, at)) {
         return false;
     }
-    const dmi_operand *out = &call->operand[e.out];
     int r = find_result(x, out->memory);
     r = r >= 0 ? r : x->results++;
-    x->result[r] = (result){out, x->steps - 1, e.program.result};
+    x->result[r] = (result){out, x->steps - 1, e.program.result, e.exact};
     x->shape = &out->desc;
     x->calls++;
     return true;
@@ -371,7 +424,7 @@ static bool place_steps(const join *x, made *m, uint8_t *holds)
     return true;
 }
 
-/* False: there is no such call, or no room in one. */
+/* False: nothing of it is needed, or it does not fit one call. */
 static bool finish(const joiner *j, const join *x, made *m)
 {
     dmi_map_program *p = &m->program;
@@ -431,8 +484,10 @@ static bool end_join(joiner *j, join *x, made *m)
     if (x->calls == 1) {
         put_call(j, &j->p->call[x->first]);
     } else if (x->calls > 1) {
-        bool fits = finish(j, x, m); /* it was before the last call came */
-        void *tail = fits ? malloc((size_t)m->call.tail_bytes) : NULL;
+        bool fits = finish(j, x, m); /* as it did when its last call came */
+        void *tail = malloc((size_t)m->call.tail_bytes + 1);
+        assert(fits);
+        (void)fits;
         if (!tail) {
             return false;
         }
@@ -454,14 +509,15 @@ static bool join_calls(joiner *j, const bool *first, int *moved)
     bool ok = x != NULL;
     for (int c = 0; c < p->calls && ok; c++) {
         bool joins = x->now.calls > 0 && !(first && first[c]);
+        const dmi_call *next = c + 1 < p->calls && !(first && first[c + 1]) ? &p->call[c + 1] : NULL;
         if (joins) {
             x->next = x->now;
-            joins = add_call(&x->next, &p->call[c]) && finish(j, &x->next, &x->made);
+            joins = add_call(&x->next, &p->call[c], next) && finish(j, &x->next, &x->made);
         }
         if (!joins) {
             ok = end_join(j, &x->now, &x->made);
             x->next = x->now;
-            if (!ok || !add_call(&x->next, &p->call[c])) {
+            if (!ok || !add_call(&x->next, &p->call[c], next)) {
                 moved[c] = j->calls;
                 put_call(j, &p->call[c]);
                 x->now = (join){.first = c + 1};

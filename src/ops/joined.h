@@ -3,14 +3,21 @@
 #ifndef DMI_OPS_JOINED_H
 #define DMI_OPS_JOINED_H
 
+#include "ops/ops.h"
 #include "plan/program.h"
 
 enum { DMI_JOINED_CALLS = 0 }; /* args.i[this]: how many calls it stands for */
+static inline int dmi_joined_calls(const dmi_call *call)
+{
+    return call->op == DMI_OP_joined ? call->args.i[DMI_JOINED_CALLS] : 1;
+}
 
 /* --- common_elementwise.c: ops that are one elementwise program */
 typedef struct dmi_elementwise {
     dmi_map_program program;
     int input[DMI_MAP_INPUTS], out; /* operands of the call: [program.inputs] */
+    dmi_number number;              /* number 0 of the call; of a fill, as its array will have it */
+    bool exact;                     /* the result is a value of out's type already */
 } dmi_elementwise;
 /* Do the elements with the same indices lie at the same workers, at the same places of their shards? */
 bool dmi_same_place(const dmi_desc *a, const dmi_desc *b);

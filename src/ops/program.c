@@ -1,6 +1,7 @@
 /* A program: the plans of its calls one after the other, each in a phase of its own. */
 #include "plan/program.h"
 #include "ops/common_layer.h"
+#include "ops/joined.h"
 
 #include <string.h>
 
@@ -30,11 +31,14 @@ static bool find_places(dmi_builder *b, const dmi_program *p, places *out)
         dmi_desc_area(&a->desc, &out->area[i]);
         if (!a->temporary) {
             out->same[i] = first;
-        } else if (first < i) {
-            out->work[i] = out->work[first];
-        } else {
+        } else { /* the first may be a reshaped view of a part */
             int64_t elements = b->me < b->profile->workers ? dmi_layout_shard_count(a->desc.layout, b->me) : 0;
-            out->work[i] = dmi_build_work(b, elements * dmi_dtype_bytes(a->desc.dtype));
+            int64_t bytes = elements * dmi_dtype_bytes(a->desc.dtype);
+            out->work[i] = first < i ? out->work[first] : dmi_build_work(b, bytes);
+            if (!b->failed) {
+                int64_t *most = &b->plan->work_bytes[out->work[i]];
+                *most = DMI_MAX(*most, bytes);
+            }
         }
     }
     return !b->failed;
@@ -77,7 +81,7 @@ static void note_calls(dmi_builder *b, const dmi_program *p)
 {
     uint16_t *op = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *op);
     uint16_t *called = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *called);
-    uint16_t *recorded = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *recorded);
+    uint16_t(*recorded)[2] = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *recorded);
     dmi_tail *tail = dmi_build_alloc(b, ((size_t)p->calls + 1) * sizeof *tail);
     for (int i = 0; op && called && recorded && tail && i < p->calls; i++) {
         const dmi_call *call = &p->call[i];
@@ -85,7 +89,8 @@ static void note_calls(dmi_builder *b, const dmi_program *p)
         char *copy = reads ? dmi_build_alloc(b, (size_t)call->tail_bytes) : NULL;
         op[i] = (uint16_t)call->op;
         called[i] = call->called;
-        recorded[i] = call->recorded;
+        recorded[i][0] = call->recorded;
+        recorded[i][1] = (uint16_t)(call->recorded + dmi_joined_calls(call) - 1);
         if (copy) {
             memcpy(copy, call->tail, (size_t)call->tail_bytes);
             tail[i] = (dmi_tail){copy, call->tail_bytes};

@@ -52,7 +52,7 @@ typedef struct maker {
 static bool refuse(char why[DMI_ON_DEVICE_WHY], const dmi_plan *plan, const dmi_step *step, const char *text)
 {
     if (step->call > 0 && step->call <= plan->calls) {
-        snprintf(why, DMI_ON_DEVICE_WHY, "call %d %s", step->call, text);
+        snprintf(why, DMI_ON_DEVICE_WHY, "call %d %s", plan->recorded[step->call - 1][0], text);
     } else {
         snprintf(why, DMI_ON_DEVICE_WHY, "a call %s", text);
     }

@@ -126,6 +126,7 @@ typedef struct dmi_profile {
     bool sort_wide;          /* sorts and searches go as those of more than 2^32 - 1 elements do */
     int gemm_compute;        /* enum dmi_compute: of products that do not say it themselves */
     bool gemm_fused;         /* every worker's GPU has the fused product */
+    bool map_compiled;       /* on GPUs: elementwise programs are compiled at every worker */
     bool on_device; /* programs run on the workers' devices alone, where they can (on_device.h); of a program
                      * that is planned: it does */
     int64_t device_bytes;    /* free memory of the GPU of a worker that had least, at the start; rounded */
@@ -221,7 +222,8 @@ typedef struct dmi_plan {
     int calls;           /* of a program, */
     const uint16_t *op;  /* [calls] their ops; NULL: none */
     const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
-    const uint16_t *recorded; /* [calls] their numbers as recorded: dmi_call.recorded */
+    const uint16_t (
+        *recorded)[2]; /* [calls] numbers, as recorded, of the first and the last call that each stands for */
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;

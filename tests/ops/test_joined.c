@@ -95,7 +95,7 @@ static dm_status give(dm_session *s, const setup *u, const one_call *k, const dm
     case COPY:
         return dm_copy(s, a, out);
     case FILL:
-        return dm_fill(s, out, k->alpha);
+        return dm_fill(s, out, k->beta == 2 ? 0.1 : k->alpha);
     case VIEW:
         return in_views(s, u, k, x);
     default:
@@ -274,8 +274,145 @@ static void test_bits(void **state)
     assert_true(cases < 20 || joined * 2 > cases);
 }
 
+/* Which calls of a program become one, by what explain prints of it. */
+typedef struct apart {
+    dm_array near, other, third, far, row, rate; /* far: in another layout; row, rate: copies everywhere */
+} apart;
+
+static void record_apart(dmt_case *c, const apart *a)
+{
+    dm_session *s = c->session;
+    switch ((int)c->number) {
+    case 0: /* a chain */
+        DMT_OK(c, dm_scale(s, 2, a->near, a->other));
+        DMT_OK(c, dm_add(s, 1, a->other, 1, a->row, a->third));
+        break;
+    case 1: /* both read one array */
+        DMT_OK(c, dm_scale(s, 2, a->near, a->other));
+        DMT_OK(c, dm_scale(s, 3, a->near, a->third));
+        break;
+    case 2: /* only a number is common */
+        DMT_OK(c, dm_scale_by(s, dm_element(a->rate), a->near, a->near));
+        DMT_OK(c, dm_scale_by(s, dm_element(a->rate), a->other, a->other));
+        break;
+    case 3: /* the first waits for a transfer, the second does not */
+        DMT_OK(c, dm_add(s, 1, a->far, 1, a->near, a->other));
+        DMT_OK(c, dm_scale(s, 2, a->near, a->third));
+        break;
+    case 4: /* what came is read on */
+        DMT_OK(c, dm_add(s, 1, a->far, 1, a->near, a->other));
+        DMT_OK(c, dm_scale(s, 2, a->other, a->third));
+        break;
+    case 5: /* the second waits for a transfer */
+        DMT_OK(c, dm_scale(s, 2, a->near, a->other));
+        DMT_OK(c, dm_add(s, 1, a->far, 1, a->other, a->third));
+        break;
+    case 6: /* a fill for the next call, */
+        DMT_OK(c, dm_scale(s, 2, a->near, a->other));
+        DMT_OK(c, dm_fill(s, a->third, 1));
+        DMT_OK(c, dm_add(s, 1, a->third, 1, a->other, a->third));
+        break;
+    default: /* and for none */
+        DMT_OK(c, dm_scale(s, 2, a->near, a->other));
+        DMT_OK(c, dm_fill(s, a->third, 1));
+    }
+}
+
+static void apart_case(dmt_case *c)
+{
+    static const char *const joined[] = {"calls 1 to 2 of 2, scale",
+                                         "calls 1 to 2 of 2, scale",
+                                         NULL,
+                                         NULL,
+                                         "calls 1 to 2 of 2, add",
+                                         NULL,
+                                         "calls 1 to 3 of 3, scale",
+                                         NULL};
+    const int64_t shape[] = {128, 256};
+    const dm_layout rows = dm_layout_rows(c->session), cols = dm_layout_cols(c->session),
+                    all = dm_layout_replicated(c->session);
+    apart a;
+    dm_array *const array[] = {&a.near, &a.other, &a.third, &a.far, &a.row, &a.rate};
+    for (int i = 0; i < 6; i++) {
+        int ndim = i < 4 ? 2 : i == 4 ? 1 : 0;
+        const dm_layout *layout = i < 3 ? &rows : i == 3 ? &cols : &all;
+        DMT_OK(c, dm_array_create(c->session, DM_F32, ndim, shape + (ndim == 1), layout, array[i]));
+        DMT_OK(c, dm_fill(c->session, *array[i], 1));
+    }
+    const char *want = joined[c->number];
+    dm_program program;
+    char *text = NULL;
+    DMT_OK(c, dm_program_begin(c->session));
+    record_apart(c, &a);
+    DMT_OK(c, dm_program_end(c->session, &program));
+    DMT_OK(c, dm_explain_begin(c->session));
+    DMT_OK(c, dm_program_run(c->session, program, 1, 0, NULL));
+    DMT_OK(c, dm_explain_end(c->session, &text));
+    if (!text || (want ? !strstr(text, want) : strstr(text, "as one") != NULL)) {
+        dmt_fail(c, "%s is wanted: %s", want ? want : "nothing as one", text ? text : "nothing");
+    }
+    free(text);
+    DMT_OK(c, dm_program_destroy(c->session, program));
+    for (int i = 0; i < 6; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, *array[i]));
+    }
+}
+
+static void test_apart(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "joined_apart",
+                         .cases = 8,
+                         .fn = apart_case,
+                         .options = "program_join=1",
+                         .workers = 2,
+                         .each = true});
+}
+
+/* A view of a part of a temporary, in another shape, that the program uses before the whole: workspace for all
+ * of it. */
+static void reshaped_case(dmt_case *c)
+{
+    const int64_t all[] = {1003}, some[] = {1000}, lo[] = {0}, shape[] = {2, 500};
+    dm_layout one = dm_layout_single(0);
+    dm_array sum, whole, part, turned;
+    dm_program program;
+    double value = 0;
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 0, NULL, NULL, &sum));
+    DMT_OK(c, dm_program_begin(c->session));
+    DMT_OK(c, dm_array_create(c->session, DM_F64, 1, all, &one, &whole));
+    DMT_OK(c, dm_array_view(c->session, whole, lo, some, &part));
+    DMT_OK(c, dm_array_reshape(c->session, part, 2, shape, &turned));
+    DMT_OK(c, dm_fill(c->session, turned, 1));
+    DMT_OK(c, dm_fill_arange(c->session, whole, 0, 1));
+    DMT_OK(c, dm_sum(c->session, whole, NULL, 0, 1, 0, sum));
+    DMT_OK(c, dm_array_destroy(c->session, turned));
+    DMT_OK(c, dm_array_destroy(c->session, part));
+    DMT_OK(c, dm_array_destroy(c->session, whole));
+    DMT_OK(c, dm_program_end(c->session, &program));
+    DMT_OK(c, dm_program_run(c->session, program, 2, 0, NULL));
+    DMT_OK(c, dm_read(c->session, sum, &value));
+    if (value != 1002 * 1003 / 2) {
+        dmt_fail(c, "the sum is %g", value);
+    }
+    DMT_OK(c, dm_program_destroy(c->session, program));
+    DMT_OK(c, dm_array_destroy(c->session, sum));
+}
+
+static void test_reshaped(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "joined_reshaped",
+                         .cases = 1,
+                         .fn = reshaped_case,
+                         .options = "pool_debug=1",
+                         .workers = 2,
+                         .each = true});
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_apart),
+                                       cmocka_unit_test(test_reshaped)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }

@@ -37,6 +37,11 @@ const char *dmi_cuda_compiler(void)
     return "no: GPUs are emulated";
 }
 
+bool dmi_cuda_compiles(void)
+{
+    return true;
+}
+
 bool dmi_cuda_queue_libraries(dmi_queue *q)
 {
     return q->error == 0;

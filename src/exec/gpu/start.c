@@ -1,4 +1,5 @@
 /* Makes and ends the GPU side of an executor, and its connections to peers. */
+#include "base/config.h"
 #include "exec/gpu/host_work.h"
 
 #include <stdlib.h>
@@ -155,6 +156,7 @@ dm_status dmi_gpu_start(dmi_engine *e, int device)
     dm_status status = dmi_cu_use(device);
     status = status == DM_OK ? make_streams(e) : status;
     e->fused = status == DM_OK && dmi_cuda_fused_take(g->queue[DMI_LANE_COMPUTE]);
+    e->compiles = e->config.map_compile != DMI_COMPILE_NEVER && dmi_cuda_compiles();
     status = status == DM_OK ? make_counters(e) : status;
     status = status == DM_OK ? dmi_gpu_words_create(e) : status;
     status = status == DM_OK ? make_staging(e) : status;

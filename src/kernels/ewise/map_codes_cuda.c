@@ -265,3 +265,9 @@ const char *dmi_cuda_compiler(void)
     snprintf(text, sizeof text, "NVRTC %d.%d", major, minor);
     return text;
 }
+
+bool dmi_cuda_compiles(void)
+{
+    int major, minor;
+    return dmi_nvrtc_version(&major, &minor);
+}

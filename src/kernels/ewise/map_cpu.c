@@ -41,6 +41,15 @@ static void fill_tile(dm_dtype carrier, const dmi_number *number, int64_t n, voi
     rows_of(carrier)[DMI_EW_constant](out, NULL, NULL, NULL, number, number, n);
 }
 
+static int last_writer(const dmi_map_program *p, int temporary)
+{
+    int i = p->steps - 1;
+    while (i > 0 && p->step[i].to != temporary) {
+        i--;
+    }
+    return i;
+}
+
 void dmi_map_begin(dmi_map_job *job, const dmi_map *d, const dmi_number *number, void *const *at)
 {
     const dmi_map_program *p = &d->program;
@@ -71,7 +80,18 @@ void dmi_map_begin(dmi_map_job *job, const dmi_map *d, const dmi_number *number,
         dm_dtype type = (dm_dtype)p->constant_type[i];
         fill_tile(type, &job->number[p->constant_number[i]], DMI_TILE_BYTES / dmi_dtype_bytes(type),
                   &job->constants[i]);
+        job->where[DMI_AT_CONSTANT | i] = &job->constants[i];
         job->constant = true;
+    }
+    memset(job->keeper, 0, sizeof job->keeper);
+    memset(job->direct, 0, sizeof job->direct);
+    job->where[0] = NULL; /* operands that a step has not */
+    for (int i = 0; i < p->steps; i++) {
+        const dmi_map_step *step = &p->step[i];
+        job->fn[i] = step->row == DMI_EW_CAST ? NULL : rows_of((dm_dtype)step->type)[step->row];
+    }
+    for (int k = 0; k < p->kept; k++) {
+        job->keeper[last_writer(p, p->keeps[k])] = (uint8_t)(k + 1);
     }
 }
 
@@ -98,68 +118,87 @@ static dm_dtype type_of(const dmi_map_step *step)
 }
 
 /* n values of one step. */
-static void run_step(const dmi_map_job *job, const dmi_map_step *step, const void *const *from, int64_t n,
-                     void *to)
+static void run_step(const dmi_map_job *job, int i, int64_t n, void *to)
 {
-    int operands = dmi_map_operands(step);
-    if (step->row == DMI_EW_CAST) {
-        cast(step, from[0], to, n);
-        return;
+    const dmi_map_step *step = &job->p->step[i];
+    void *const *where = job->where;
+    if (job->fn[i]) {
+        job->fn[i](to, where[step->from[0]], where[step->from[1]], where[step->from[2]],
+                   &job->number[step->number[0]], &job->number[step->number[1]], n);
+    } else {
+        cast(step, where[step->from[0]], to, n);
     }
-    rows_of((dm_dtype)step->type)[step->row](to, operands > 0 ? from[0] : NULL, operands > 1 ? from[1] : NULL,
-                                             operands > 2 ? from[2] : NULL, &job->number[step->number[0]],
-                                             &job->number[step->number[1]], n);
-}
-
-void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, void *out)
-{
-    const dmi_map_program *p = job->p;
-    const void *in[DMI_MAP_INPUTS];
-    unsigned same_in = 0, same = 0; /* inputs and temporaries whose n values are one value */
-    for (int i = 0; i < p->inputs; i++) {
-        same_in |= (unsigned)(stride[i] == 0 && !p->made[i]) << i;
-        if (p->made[i]) {
-            dmi_map_make(job->d->places, p->made[i], (dm_dtype)p->input_type[i], (uint64_t)job->number[p->seed[i]].whole,
-                         at[i], stride[i], n, &job->input[i]);
-            in[i] = &job->input[i];
-            continue;
-        }
-        const void *from = job->at[i] ? dmi_at(job->at[i], at[i] * job->bytes[i]) : NULL;
-        dm_dtype carrier = (dm_dtype)p->input_type[i];
-        bool direct = !from || dmi_row_direct(job->d->dtype[i], stride[i], carrier, n);
-        if (direct && from) {
-            DMI_PREFETCH(from, DMI_TILE_AHEAD, n * job->bytes[i])
-        }
-        in[i] = direct
-                    ? from
-                    : dmi_row_load(job->d->dtype[i], from, stride[i], carrier, (dmi_chunk *)&job->input[i], n);
-    }
-    void *last = NULL;
-    for (int i = 0; i < p->steps; i++) {
-        const dmi_map_step *step = &p->step[i];
-        const void *from[3];
-        int operands = dmi_map_operands(step);
-        bool once = operands > 0 && n > 1; /* what a column gives for a row is computed once */
-        for (int k = 0; k < operands; k++) {
-            int index = step->from[k] & DMI_AT_INDEX, kind = step->from[k] & DMI_AT_KIND;
-            from[k] = kind == DMI_AT_INPUT      ? in[index]
-                      : kind == DMI_AT_CONSTANT ? (void *)&job->constants[index]
-                                                : (void *)&job->temporary[index];
-            once = once && (kind == DMI_AT_CONSTANT || ((kind == DMI_AT_INPUT ? same_in : same) >> index & 1));
-        }
-        last = i + 1 == p->steps && out ? out : (void *)&job->temporary[step->to];
-        run_step(job, step, from, once ? 1 : n, last);
-        if (once) {
-            dmi_move_row(dmi_dtype_bytes(type_of(step)), last, 0, last, 1, n);
-        }
-        same = (same & ~(1u << step->to)) | (unsigned)once << step->to;
-    }
-    return last;
 }
 
 static void *memory_of(const dmi_map_job *job, int side, const int64_t *at)
 {
     return dmi_at_mut(job->at[side], at[side] * job->bytes[side]);
+}
+
+/* Inputs, and temporaries so far, whose values in a tile are one value, as bits. */
+typedef struct same {
+    unsigned input, temporary;
+} same;
+
+/* Does the step give one value for the tile? What a column gives for a row is computed once. */
+static bool is_once(const dmi_map_step *step, same all)
+{
+    int operands = dmi_map_operands(step);
+    bool once = operands > 0;
+    for (int k = 0; k < operands; k++) {
+        int index = step->from[k] & DMI_AT_INDEX, kind = step->from[k] & DMI_AT_KIND;
+        once = once &&
+               (kind == DMI_AT_CONSTANT || ((kind == DMI_AT_INPUT ? all.input : all.temporary) >> index & 1));
+    }
+    return once;
+}
+
+static void *load_input(dmi_map_job *job, int i, const int64_t *at, const int64_t *stride, int64_t n)
+{
+    const dmi_map_program *p = job->p;
+    dm_dtype carrier = (dm_dtype)p->input_type[i];
+    if (p->made[i]) {
+        dmi_map_make(job->d->places, p->made[i], carrier, (uint64_t)job->number[p->seed[i]].whole, at[i],
+                     stride[i], n, &job->input[i]);
+        return &job->input[i];
+    }
+    void *from = job->at[i] ? dmi_at_mut(job->at[i], at[i] * job->bytes[i]) : NULL;
+    if (from && !dmi_row_direct(job->d->dtype[i], stride[i], carrier, n)) {
+        return (void *)(uintptr_t)dmi_row_load(job->d->dtype[i], from, stride[i], carrier,
+                                               (dmi_chunk *)&job->input[i], n);
+    }
+    if (from) {
+        DMI_PREFETCH(from, DMI_TILE_AHEAD, n * job->bytes[i])
+    }
+    return from;
+}
+
+void *dmi_map_values(dmi_map_job *job, const int64_t *at, const int64_t *stride, int64_t n, void *out)
+{
+    const dmi_map_program *p = job->p;
+    same all = {0};
+    for (int i = 0; i < p->inputs; i++) {
+        all.input |= (unsigned)(stride[i] == 0 && !p->made[i] && n > 1) << i;
+        job->where[DMI_AT_INPUT | i] = load_input(job, i, at, stride, n);
+    }
+    void *last = NULL;
+    for (int i = 0; i < p->steps; i++) {
+        const dmi_map_step *step = &p->step[i];
+        int kept = job->keeper[i] - 1, side = p->inputs + 1 + kept;
+        last = i + 1 == p->steps && out         ? out
+               : kept >= 0 && job->direct[kept] ? memory_of(job, side, at)
+                                                : (void *)&job->temporary[step->to];
+        if (all.input && is_once(step, all)) {
+            run_step(job, i, 1, last);
+            dmi_move_row(dmi_dtype_bytes(type_of(step)), last, 0, last, 1, n);
+            all.temporary |= 1u << step->to;
+        } else {
+            run_step(job, i, n, last);
+            all.temporary &= ~(1u << step->to);
+        }
+        job->where[DMI_AT_TEMPORARY | step->to] = last;
+    }
+    return last;
 }
 
 static void store_row(const dmi_map_job *job, int side, dm_dtype carrier, const void *values, const int64_t *at,
@@ -186,8 +225,31 @@ static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride,
         store_row(job, side, (dm_dtype)p->result, values, at, stride, n, stream);
     }
     for (int k = 0; k < p->kept; k++) {
-        store_row(job, side + 1 + k, (dm_dtype)p->kept_type[k], &job->temporary[p->keeps[k]], at, stride, n, stream);
+        if (job->direct[k]) {
+            continue;
+        }
+        store_row(job, side + 1 + k, (dm_dtype)p->kept_type[k], job->where[DMI_AT_TEMPORARY | p->keeps[k]], at,
+                  stride, n, stream);
     }
+}
+
+/* Can what is kept as number k be computed where it goes? Not if that is an input that is read after it. */
+static bool is_direct(const dmi_map_job *job, int k, const int64_t *stride, const int64_t *offset)
+{
+    const dmi_map_program *p = job->p;
+    const int side = p->inputs + 1 + k, writer = last_writer(p, p->keeps[k]);
+    bool direct = job->keeper[writer] == k + 1 &&
+                  dmi_row_direct((dm_dtype)p->kept_type[k], stride[side], job->d->dtype[side], 2);
+    for (int i = writer + 1; i < p->steps && direct; i++) {
+        const dmi_map_step *step = &p->step[i];
+        for (int o = 0; o < dmi_map_operands(step); o++) {
+            int input = step->from[o] & DMI_AT_INDEX;
+            bool reads = (step->from[o] & DMI_AT_KIND) == DMI_AT_INPUT && !p->made[input] && job->at[input];
+            direct = direct && !(reads && dmi_at(job->at[input], offset[input] * job->bytes[input]) ==
+                                              dmi_at(job->at[side], offset[side] * job->bytes[side]));
+        }
+    }
+    return direct;
 }
 
 /* May a row be one tile, however long? Where all of its operands are read from where they are, and there is one
@@ -270,6 +332,9 @@ static void walk(dmi_map_job *job, dmi_box *box, const int64_t *offset)
         far = far || (s < job->p->inputs && stride[s] > 1);
     }
     bool stream = streams(job, box, offset);
+    for (int k = 0; k < job->p->kept && !stream; k++) {
+        job->direct[k] = is_direct(job, k, stride, offset);
+    }
     if (!stream && any_length(job, stride)) {
         walk_rows(job, box, inner, offset);
         return;

@@ -4,6 +4,7 @@
 #include "kernels/ewise/map_source.h"
 #include "kernels/ewise/map_args.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ _Static_assert((int)DMI_MAP_ARG_SIDES == (int)DMI_MAP_SIDES && DMI_MAP_ARG_DIMS 
                "map_args.h has room for every program");
 
 /* Beyond so many units of work in one item, its elements share the code of the program. */
-enum { MOST_INLINE = 128, WORK_OF_COLD = 4 };
+enum { MOST_INLINE = 512 };
 
 /* Types of elements in memory. NULL: no type. */
 const char *dmi_map_element_type(int dtype)
@@ -85,8 +86,9 @@ static bool is_inline(const dmi_map *d)
 {
     int work = 0;
     for (int i = 0; i < d->program.steps; i++) {
+        static const int of_heat[] = {[DMI_HOT] = 1, [DMI_WARM] = 4, [DMI_COLD] = 16};
         int row = d->program.step[i].row;
-        work += row != DMI_EW_CAST && dmi_ew_rows[row].heat == DMI_COLD ? WORK_OF_COLD : 1;
+        work += of_heat[row == DMI_EW_CAST ? DMI_HOT : dmi_ew_rows[row].heat];
     }
     return work * DMI_MAX(dmi_map_group(d), DMI_MAP_DEPTH) <= MOST_INLINE;
 }
@@ -324,5 +326,6 @@ char *dmi_map_source(const dmi_map *d)
 
 char *dmi_map_tile_source(const dmi_map *d)
 {
+    assert(d->program.kept == 0);
     return source_with(d, write_tiles);
 }
