@@ -117,19 +117,21 @@ static int find_result(const join *x, uint32_t memory)
     return i;
 }
 
-/* What a call reads that the join has computed: as it would be after it was stored and read again. */
-static int take_result(join *x, const result *r, uint8_t type)
+/* What a call reads that the join has computed: as it would be after it was stored and read again. What is
+ * stored in the end may be that, too. */
+static int take_result(join *x, result *r, uint8_t type)
 {
     const uint8_t stored = (uint8_t)r->array->desc.dtype;
     if (r->carrier == type && (stored == type || r->exact)) {
         return VALUE + r->value;
     }
-    return add_step(x, &(step){.as = {.row = DMI_EW_CAST,
-                                      .type = type,
-                                      .of = r->carrier,
-                                      .via = stored,
-                                      .number = {NO_NUMBER, NO_NUMBER}},
-                               .from = {VALUE + r->value}});
+    const dmi_map_step cast = {
+        .row = DMI_EW_CAST, .type = type, .of = r->carrier, .via = stored, .number = {NO_NUMBER, NO_NUMBER}};
+    int value = add_step(x, &(step){.as = cast, .from = {VALUE + r->value}});
+    if (value >= 0 && type == (uint8_t)dmi_dtype_carrier((dm_dtype)stored)) {
+        *r = (result){r->array, value - VALUE, type, true};
+    }
+    return value;
 }
 
 static int take_input(join *x, const dmi_operand *array, uint8_t type)
