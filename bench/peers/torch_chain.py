@@ -1,9 +1,9 @@
-"""A chain of additions and an optimiser's step, compiled by PyTorch, beside dmath's programs in turns.
+"""A chain of additions, compiled by PyTorch, beside dmath's programs in turns.
 
     torch_chain.py BENCH_PROGRAM [--device cuda|cpu] [--side 1024] [--operations 100] [--rounds 5] [--threads 2]
 
-The chain is that of bench_program: y = x/2 + y/2, x = x/2 + y/2, ... On GPUs PyTorch's is one CUDA graph
-(mode="max-autotune-no-cudagraphs" inside a graph of its own). Prints the median time of an operation of each.
+The chain is that of bench_program: y = x/2 + y/2, x = x/2 + y/2, ... On GPUs PyTorch's compiled kernels run in a CUDA
+graph. Prints the median time of an operation of each, and how long PyTorch compiled.
 """
 
 import argparse

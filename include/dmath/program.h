@@ -22,9 +22,8 @@
  * are ordinary arrays from then on. An array made before cannot be destroyed inside, and a scope opened before
  * cannot end inside.
  *
- * Elementwise calls that follow one another, on arrays of one shape and layout, run as one where each reads
- * what another of them reads or writes: in one pass over memory, without what only the next one reads (option
- * program_join).
+ * Elementwise calls that follow one another, on arrays of one shape and layout, run as one where they depend on one another
+ * or read the same array: in one pass over memory, without storing what only the next one reads (option program_join).
  *
  * A failure poisons what the program writes. Its message names the call by its number among the recorded ones,
  * and in a loop the pass of the innermost one. After it, or after a cancel (dm_cancel), runs and passes of

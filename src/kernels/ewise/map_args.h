@@ -4,7 +4,7 @@
 #define DMI_MAP_ARGS_H
 
 enum {
-    DMI_MAP_ARG_SIDES = 12, /* DMI_MAP_INPUTS + 1 */
+    DMI_MAP_ARG_SIDES = 12, /* DMI_MAP_SIDES */
     DMI_MAP_ARG_DIMS = 8,   /* DM_MAX_DIMS */
     DMI_MAP_ARG_NUMBERS = 16,
     DMI_MAP_THREADS = 256,
@@ -40,7 +40,7 @@ typedef struct dmi_map_linear {
     int64_t first[DMI_MAP_ARG_SIDES]; /* number of the first element, of inputs that are made */
 } dmi_map_linear;
 
-/* A strided box of items, dims innermost first, at least one. Sides: the inputs, then out. */
+/* A strided box of items, dims innermost first, at least one. Sides: the inputs, out, then what is kept. */
 typedef struct dmi_map_args {
     uint32_t items;
     int ndim;
