@@ -184,11 +184,12 @@ static void test_complex(void **state)
 }
 
 /* A program counts by its calls, and as many of them as the workers have made. */
-static void test_programs(void **state)
+/* joined: the first two of its calls run as one, which counts as itself. */
+static void check_program(bool joined)
 {
-    (void)state;
     static dm_profile_row row[ROWS];
-    dm_session *s = open_profiled("profile=1,device=cpu,log=error");
+    dm_session *s = open_profiled(joined ? "profile=1,device=cpu,log=error"
+                                         : "profile=1,device=cpu,log=error,program_join=0");
     dm_program step;
     dm_array x, y, half;
     assert_int_equal(dm_vector(s, DM_F64, 3000, &x), DM_OK);
@@ -207,15 +208,25 @@ static void test_programs(void **state)
     int count = rows_of(s, row);
     const dm_profile_row *scale = find(row, count, "scale"), *copy = find(row, count, "copy"),
                          *sum = find(row, count, "sum"), *program = find(row, count, "program"),
-                         *until = find(row, count, "until");
-    assert_true(scale && copy && sum && program && until);
+                         *until = find(row, count, "until"), *one = find(row, count, "joined");
+    const dm_profile_row *first = joined ? one : scale;
+    assert_true(first && sum && program && until && !joined == !one);
     assert_int_equal(program->calls, 12);
-    assert_true(scale->calls == 12 && copy->calls == 12 && sum->calls == 12);
+    assert_true(first->calls == 12 && sum->calls == 12);
+    assert_true(joined ? (!scale || scale->calls == 0) && (!copy || copy->calls == 0)
+                       : copy && copy->calls == 12);
     assert_int_equal(until->calls, 5);
-    assert_int_equal(scale->bytes, 12 * 2 * 8 * 3000);
-    assert_true(scale->kernel_s > 0 && program->kernel_s == 0 && program->master_s > 0);
+    assert_int_equal(first->bytes, 12 * 2 * 8 * 3000);
+    assert_true(first->kernel_s > 0 && program->kernel_s == 0 && program->master_s > 0);
     int64_t alive;
     assert_int_equal(dm_finalize(s, &alive), DM_OK);
+}
+
+static void test_programs(void **state)
+{
+    (void)state;
+    check_program(false);
+    check_program(true);
 }
 
 static void test_groups(void **state)

@@ -549,7 +549,7 @@ static void failure_case(dmt_case *c)
     double value = 0;
     record_step(c, x, y, &step);
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));
-    REFUSED(DMT_ONE(INTERNAL), "its call 1 of", dm_sync(s));
+    REFUSED(DMT_ONE(INTERNAL), "one of its calls 1 to 2 of", dm_sync(s)); /* they are joined */
     REFUSED(DMT_ONE(POISONED), "(program_run), which failed", dm_item(s, x, (int64_t[]){0, 0}, &value));
     DMT_OK(c, dm_fill(s, x, 1));
     DMT_OK(c, dm_program_run(s, step, 1, 0, NULL));

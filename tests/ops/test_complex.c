@@ -358,5 +358,5 @@ int main(void)
         cmocka_unit_test(test_copies),   cmocka_unit_test(test_sums),     cmocka_unit_test(test_files),
         cmocka_unit_test(test_products), cmocka_unit_test(test_elements),
     };
-    return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
+    return cmocka_run_group_tests(tests, dmt_start, dmt_folder_remove);
 }
