@@ -312,9 +312,16 @@ static void record_apart(dmt_case *c, const apart *a)
         DMT_OK(c, dm_fill(s, a->third, 1));
         DMT_OK(c, dm_add(s, 1, a->third, 1, a->other, a->third));
         break;
-    default: /* and for none */
+    case 7: /* and for none */
         DMT_OK(c, dm_scale(s, 2, a->near, a->other));
         DMT_OK(c, dm_fill(s, a->third, 1));
+        break;
+    default: /* numbers are those of the recording */
+        DMT_OK(c, dm_add(s, 1, a->near, 1, a->other, a->other));
+        DMT_OK(c, dm_scale(s, 2, a->other, a->other));
+        DMT_OK(c, dm_sum(s, a->other, NULL, 0, 1, 0, a->rate));
+        DMT_OK(c, dm_scale(s, 2, a->other, a->other));
+        DMT_OK(c, dm_add(s, 1, a->near, 1, a->other, a->third));
     }
 }
 
@@ -327,7 +334,8 @@ static void apart_case(dmt_case *c)
                                          "calls 1 to 2 of 2, add",
                                          NULL,
                                          "calls 1 to 3 of 3, scale",
-                                         NULL};
+                                         NULL,
+                                         "calls 4 to 5 of 5, scale"};
     const int64_t shape[] = {128, 256};
     const dm_layout rows = dm_layout_rows(c->session), cols = dm_layout_cols(c->session),
                     all = dm_layout_replicated(c->session);
@@ -362,8 +370,55 @@ static void test_apart(void **state)
 {
     (void)state;
     dmt_run(&(dmt_suite){.name = "joined_apart",
-                         .cases = 8,
+                         .cases = 9,
                          .fn = apart_case,
+                         .options = "program_join=1",
+                         .workers = 2,
+                         .each = true});
+}
+
+/* A view that is shifted by one is not what was computed before. */
+static void shifted_case(dmt_case *c)
+{
+    enum { N = 9 };
+    const int64_t one[] = {1}, zero[] = {0}, n[] = {N};
+    const dm_layout single = dm_layout_single(0);
+    dm_array whole[3], x, y, z, high; /* whole: of x, y, z, one element more */
+    dm_program program;
+    double got[N];
+    dm_array *const part[] = {&x, &y, &z};
+    for (int i = 0; i < 3; i++) {
+        DMT_OK(c, dm_array_create(c->session, DM_F64, 1, (int64_t[]){N + 1}, &single, &whole[i]));
+        DMT_OK(c, dm_array_view(c->session, whole[i], zero, n, part[i]));
+    }
+    DMT_OK(c, dm_array_view(c->session, whole[1], one, n, &high));
+    DMT_OK(c, dm_fill_arange(c->session, x, 0, 1));
+    DMT_OK(c, dm_fill_arange(c->session, whole[1], 100, 1));
+    DMT_OK(c, dm_program_begin(c->session));
+    DMT_OK(c, dm_scale(c->session, 2, x, y)); /* all of y is 0, 2, ... 16, 109 */
+    DMT_OK(c, dm_add(c->session, 1, high, 1, y, z));
+    DMT_OK(c, dm_program_end(c->session, &program));
+    DMT_OK(c, dm_program_run(c->session, program, 1, 0, NULL));
+    DMT_OK(c, dm_read(c->session, z, got));
+    for (int i = 0; i < N; i++) {
+        double want = 2 * i + (i + 1 < N ? 2 * (i + 1) : 100 + N);
+        if (got[i] != want) {
+            dmt_fail(c, "element %d is %g, not %g", i, got[i], want);
+        }
+    }
+    DMT_OK(c, dm_program_destroy(c->session, program));
+    const dm_array all[] = {high, x, y, z, whole[0], whole[1], whole[2]};
+    for (int i = 0; i < 7; i++) {
+        DMT_OK(c, dm_array_destroy(c->session, all[i]));
+    }
+}
+
+static void test_shifted(void **state)
+{
+    (void)state;
+    dmt_run(&(dmt_suite){.name = "joined_shifted",
+                         .cases = 1,
+                         .fn = shifted_case,
                          .options = "program_join=1",
                          .workers = 2,
                          .each = true});
@@ -413,6 +468,6 @@ static void test_reshaped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_apart),
-                                       cmocka_unit_test(test_reshaped)};
+                                       cmocka_unit_test(test_shifted), cmocka_unit_test(test_reshaped)};
     return cmocka_run_group_tests(tests, dmt_start, dmt_finish);
 }
