@@ -5,10 +5,11 @@
  * operation of the table that `dmath info` lists, calls, times, bytes and floating-point operations.
  * dm_finalize prints the table to stderr, or writes it to the file; dm_profile and dm_profile_rows give it at
  * any time. Calls inside programs count with each run of the program, under their own operations, elementwise
- * ones that run as one together under `joined`; the runs are the operation `program`. What a call is made of counts one by one: a solve with a triangle, for instance, is
- * some trsm and some gemm. Cost: with the option some 0.2 us a step; on GPUs events around each step, and no
- * CUDA graphs; and at the start of the session each worker measures what its device reaches in a copy of 16 MiB
- * and in products, all of them at once, for some 50 ms, on one GPU up to a second (several GPUs measure it
+ * ones that run as one together under `joined`; the runs are the operation `program`. What a call is made of
+ * counts one by one: a solve with a triangle, for instance, is some trsm and some gemm. Cost: with the option
+ * some 0.2 us a step; on GPUs events around each step, and no CUDA graphs; and at the start of the session each
+ * worker measures what its device reaches in a copy of 16 MiB and in products, all of them at once, for some
+ * 50 ms, on one GPU up to a second (several GPUs measure it
  * anyway). Without the option nothing. */
 #ifndef DMATH_PROFILE_H
 #define DMATH_PROFILE_H
