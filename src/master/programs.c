@@ -350,7 +350,8 @@ dm_status dm_program_end(dm_session *session, dm_program *out)
     }
     dmi_recording_free(from);
     if (status == DM_OK && out && (status = sort_arrays(&r->p)) == DM_OK &&
-        (status = join_calls(s, r)) == DM_OK && (status = dmi_loops_make(r)) == DM_OK && (status = check_frames(s, r)) == DM_OK) {
+        (status = join_calls(s, r)) == DM_OK && (status = dmi_loops_make(r)) == DM_OK &&
+        (status = check_frames(s, r)) == DM_OK) {
         status = try_plans(s, r);
     }
     if (status != DM_OK || !out) {

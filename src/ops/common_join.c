@@ -322,7 +322,7 @@ typedef struct made {
     dmi_call call;
     int input[INPUTS], constant[CONSTANTS], number[NUMBERS]; /* new indices; -1: not needed */
     bool step[DMI_MAP_STEPS];                                /* is it needed? */
-    int until[DMI_MAP_STEPS];                                /* the last step that reads it */
+    int until[DMI_MAP_STEPS]; /* the last step that reads it; INT_MAX: it is a result */
 } made;
 
 static void find_needs(const join *x, made *m)
@@ -404,12 +404,12 @@ static bool place_steps(const join *x, made *m, uint8_t *holds)
         if (to == DMI_MAP_TEMPORARIES) {
             return false;
         }
-        for (int k = 0; k < 3; k++) {
-            int from = k < dmi_map_operands(&as) ? s->from[k] : 0, index = from & DMI_AT_INDEX;
-            as.from[k] = (uint8_t)(k >= dmi_map_operands(&as) ? 0
-                                   : from >= VALUE            ? DMI_AT_TEMPORARY | holds[from - VALUE]
-                                   : from & DMI_AT_CONSTANT   ? DMI_AT_CONSTANT | m->constant[index]
-                                                              : DMI_AT_INPUT | m->input[index]);
+        memset(as.from, 0, sizeof as.from);
+        for (int k = 0; k < dmi_map_operands(&as); k++) {
+            int from = s->from[k], index = from & DMI_AT_INDEX;
+            as.from[k] = (uint8_t)(from >= VALUE            ? DMI_AT_TEMPORARY | holds[from - VALUE]
+                                   : from & DMI_AT_CONSTANT ? DMI_AT_CONSTANT | m->constant[index]
+                                                            : DMI_AT_INPUT | m->input[index]);
         }
         for (int k = 0; k < 2; k++) {
             int number = as.number[k] == NO_NUMBER ? 0 : number_of(x, m, as.number[k]);
@@ -454,7 +454,7 @@ static bool finish(const joiner *j, const join *x, made *m)
     p->result = x->result[last].carrier;
     for (int i = 0; i < x->results; i++) {
         const result *r = &x->result[i];
-        if (i != last && m->step[r->value] && m->until[r->value] == INT_MAX) {
+        if (i != last && m->until[r->value] == INT_MAX) {
             p->keeps[p->kept] = holds[r->value];
             p->kept_type[p->kept] = r->carrier;
             out[1 + p->kept++] = *r->array;

@@ -222,8 +222,8 @@ typedef struct dmi_plan {
     int calls;           /* of a program, */
     const uint16_t *op;  /* [calls] their ops; NULL: none */
     const uint16_t *called; /* [calls] their public calls (dmi_api_name) */
-    const uint16_t (
-        *recorded)[2]; /* [calls] numbers, as recorded, of the first and the last call that each stands for */
+    /* [calls] numbers, as recorded, of the first and the last call that each stands for */
+    const uint16_t (*recorded)[2];
     const dmi_tail *tail; /* [calls] what their steps read of their tails (DMI_TAIL); NULL: none */
     bool waits; /* has kernels that wait for EXPECTs themselves (DMI_TRAIT_WAITS) */
     int noperand;

@@ -41,6 +41,7 @@ static void fill_tile(dm_dtype carrier, const dmi_number *number, int64_t n, voi
     rows_of(carrier)[DMI_EW_constant](out, NULL, NULL, NULL, number, number, n);
 }
 
+/* The last step that writes this temporary. */
 static int last_writer(const dmi_map_program *p, int temporary)
 {
     int i = p->steps - 1;
@@ -162,7 +163,7 @@ static void *load_input(dmi_map_job *job, int i, const int64_t *at, const int64_
                      stride[i], n, &job->input[i]);
         return &job->input[i];
     }
-    void *from = job->at[i] ? dmi_at_mut(job->at[i], at[i] * job->bytes[i]) : NULL;
+    void *from = job->at[i] ? memory_of(job, i, at) : NULL;
     if (from && !dmi_row_direct(job->d->dtype[i], stride[i], carrier, n)) {
         return (void *)(uintptr_t)dmi_row_load(job->d->dtype[i], from, stride[i], carrier,
                                                (dmi_chunk *)&job->input[i], n);
@@ -225,11 +226,10 @@ static void run_tile(dmi_map_job *job, const int64_t *at, const int64_t *stride,
         store_row(job, side, (dm_dtype)p->result, values, at, stride, n, stream);
     }
     for (int k = 0; k < p->kept; k++) {
-        if (job->direct[k]) {
-            continue;
+        if (!job->direct[k]) {
+            store_row(job, side + 1 + k, (dm_dtype)p->kept_type[k], job->where[DMI_AT_TEMPORARY | p->keeps[k]],
+                      at, stride, n, stream);
         }
-        store_row(job, side + 1 + k, (dm_dtype)p->kept_type[k], job->where[DMI_AT_TEMPORARY | p->keeps[k]], at,
-                  stride, n, stream);
     }
 }
 
