@@ -12,22 +12,13 @@
  * many bytes an element, as other temporaries do. */
 enum { LEAST_TABLED = 1 << 15, TABLE_BYTES = 8 };
 
-static int64_t count_of(const dmi_desc *x)
-{
-    int64_t n = 1;
-    for (int d = 0; d < x->ndim; d++) {
-        n *= x->extent[d];
-    }
-    return n;
-}
-
 /* *workers: so many tables. */
 static bool may_be_tabled(dm_session *session, const dmi_desc *x, const dmi_desc *test, int *workers)
 {
     dmi_session *s;
     bool whole = dmi_dtype_is_integer(x->dtype) && dmi_dtype_is_integer(test->dtype) && x->dtype != DM_U64 &&
                  test->dtype != DM_U64;
-    if (!whole || count_of(x) < LEAST_TABLED || count_of(test) == 0 || dmi_enter(session, &s) != DM_OK) {
+    if (!whole || dmi_desc_count(x) < LEAST_TABLED || dmi_desc_count(test) == 0 || dmi_enter(session, &s) != DM_OK) {
         return false;
     }
     const dmi_facts f = dmi_session_facts(s);
@@ -88,7 +79,7 @@ static dm_status look_up(dm_session *session, dm_array table, dm_array x, const 
 static dm_status isin_by_table(dm_session *session, int workers, dm_array x, const dmi_operand *a,
                                dm_array test, int invert, dm_array out, dm_dtype out_type, bool *done)
 {
-    const int64_t n = count_of(&a->desc);
+    const int64_t n = dmi_desc_count(&a->desc);
     int64_t lo, hi, most;
     dm_array flat_x, flat_out, table;
     dmi_operand t;
@@ -104,7 +95,7 @@ static dm_status isin_by_table(dm_session *session, int workers, dm_array x, con
     if (status != DM_OK) {
         return status;
     }
-    most = (n + count_of(&t.desc)) / workers * TABLE_BYTES;
+    most = (n + dmi_desc_count(&t.desc)) / workers * TABLE_BYTES;
     if ((uint64_t)hi - (uint64_t)lo >= (uint64_t)most) {
         return DM_OK;
     }

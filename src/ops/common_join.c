@@ -59,15 +59,6 @@ static bool same_elements(const dmi_operand *a, const dmi_operand *b)
     return a->desc.dtype == b->desc.dtype && dmi_same_place(&a->desc, &b->desc);
 }
 
-static int64_t elements(const dmi_desc *x)
-{
-    int64_t n = 1;
-    for (int d = 0; d < x->ndim; d++) {
-        n *= x->extent[d];
-    }
-    return n;
-}
-
 /* --- growing a join --- */
 
 static int take_number(join *x, const dmi_number *number)
@@ -156,7 +147,7 @@ static bool is_near(const dmi_desc *in, const dmi_desc *out)
     enum { SMALL = 16 << 10 }; /* bytes */
     bool everywhere = in->layout->kind == DMI_LAYOUT_GRID && in->layout->group == 1 &&
                       (out->layout->members & ~in->layout->members) == 0;
-    return dmi_same_place(in, out) || everywhere || elements(in) * dmi_dtype_bytes(in->dtype) <= SMALL;
+    return dmi_same_place(in, out) || everywhere || dmi_desc_count(in) * dmi_dtype_bytes(in->dtype) <= SMALL;
 }
 
 /* Are all of the call's operands the join's elements, where they are in memory that the join writes, and does
@@ -249,7 +240,7 @@ static bool belongs(const join *x, const dmi_call *call, const dmi_elementwise *
         const dmi_operand *in = &call->operand[e->input[i]];
         for (int k = 0; k < x->inputs && !belongs; k++) {
             belongs = x->input[k]->memory == in->memory && same_elements(x->input[k], in) &&
-                      elements(&in->desc) == elements(&out->desc);
+                      dmi_desc_count(&in->desc) == dmi_desc_count(&out->desc);
         }
     }
     return belongs;

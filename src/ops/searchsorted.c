@@ -37,18 +37,9 @@ dm_status dmi_searchsorted_check(dmi_call *call)
     return status == DM_OK ? dmi_check_overlap(call, 1, 2, false) : status;
 }
 
-static int64_t elements_of(const dmi_desc *x)
-{
-    int64_t count = 1;
-    for (int d = 0; d < x->ndim; d++) {
-        count *= x->extent[d];
-    }
-    return count;
-}
-
 static int64_t bytes_of(const dmi_desc *x)
 {
-    return elements_of(x) * dmi_dtype_bytes(x->dtype);
+    return dmi_desc_count(x) * dmi_dtype_bytes(x->dtype);
 }
 
 typedef struct searching {
@@ -143,7 +134,7 @@ static dm_dtype type_of_parts(const searching *s)
 {
     enum { FEW = 1024 };
     const dmi_desc *sorted = s->sorted.desc, *v = s->v.desc;
-    bool few = elements_of(sorted) / s->team.count > FEW * elements_of(v);
+    bool few = dmi_desc_count(sorted) / s->team.count > FEW * dmi_desc_count(v);
     return few || s->b->profile->sort_wide ? sorted->dtype : s->type;
 }
 

@@ -234,6 +234,15 @@ int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region 
     return dmi_layout_region_next(desc->layout, worker, lo, hi, after);
 }
 
+int64_t dmi_desc_count(const dmi_desc *desc)
+{
+    int64_t count = 1;
+    for (int d = 0; d < desc->ndim; d++) {
+        count *= desc->extent[d];
+    }
+    return count;
+}
+
 int64_t dmi_desc_local_count(const dmi_desc *desc, int worker)
 {
     int64_t count = 0;

@@ -418,6 +418,7 @@ void dmi_desc_region(const dmi_desc *desc, int worker, int64_t which, dmi_region
 /* The next region after number `after` (-1: the first) that may share elements with `box`; the count of regions or
  * more when there is none. For an empty box: simply the next. */
 int64_t dmi_desc_region_next(const dmi_desc *desc, int worker, const dmi_region *box, int64_t after);
+int64_t dmi_desc_count(const dmi_desc *desc); /* elements */
 /* Elements of worker w's shard. */
 int64_t dmi_desc_local_count(const dmi_desc *desc, int worker);
 /* Is every element of `want` in `have`, at consecutive memory positions along each dim? Then *offset is the
